@@ -1,0 +1,1 @@
+"""One file per verb group; thin: parse, one library call, print."""

@@ -1,0 +1,59 @@
+"""The `glassbert` command: which verbs there are, and how a run ends.
+
+Verbs import torch inside their bodies, so that `--help` stays instant.
+"""
+
+import os
+import sys
+
+import cyclopts
+
+import glassbert
+from glassbert.cli import tokenize, vocab
+from glassbert.errors import UserError
+
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+def build_app() -> cyclopts.App:
+    """Return the command-line application with every verb."""
+    app = cyclopts.App(
+        name="glassbert",
+        help="The BERT family from raw text to a fast server, with every number inside open to view.",
+        version=glassbert.__version__,
+        default_parameter=cyclopts.Parameter(negative=()),
+        result_action="return_value",
+    )
+    app.command(tokenize.tokenize)
+    app.command(vocab.app)
+    return app
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one verb and return its exit code."""
+    try:
+        build_app()(argv, exit_on_error=False, print_error=False)
+    except cyclopts.CycloptsError as error:
+        return _fail(" ".join(str(error).split()), EXIT_USAGE)
+    except UserError as error:
+        return _fail(str(error), error.exit_code)
+    except BrokenPipeError:
+        # The reader of our output has left (`| head`). Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), EXIT_USAGE)
+    except KeyboardInterrupt:
+        return _fail("interrupted", EXIT_INTERRUPTED)
+    return 0
+
+
+def _fail(message: str, exit_code: int) -> int:
+    print(f"glassbert: {message}", file=sys.stderr)
+    return exit_code
+
+
+def run() -> None:
+    """Entry point of the installed command."""
+    sys.exit(main())

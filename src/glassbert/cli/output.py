@@ -1,0 +1,55 @@
+"""What a verb prints: results on stdout, everything else on stderr."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from glassbert.errors import DataError
+
+JsonValue = Mapping[str, Any] | Sequence[Any]
+
+# Progress and remarks; stdout stays clean for results.
+messages = Console(stderr=True, highlight=False)
+
+
+def print_json(value: JsonValue) -> None:
+    """Write ``value`` as one line of JSON, readable as Chinese where it is Chinese."""
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def remark(text: str) -> None:
+    """Tell the user something that is not a result."""
+    messages.print(text, markup=False, soft_wrap=True)
+
+
+def progress_bar() -> Progress:
+    """Return the progress bar that every long verb shows; silent when stderr is not a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal)
+
+
+def stdin_lines() -> Iterator[str]:
+    """Yield the lines of stdin without their line ends."""
+    return decoded_lines(sys.stdin.buffer, "stdin")
+
+
+def decoded_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
+    """Yield ``raw_lines`` as text; a byte that is not UTF-8 is named with its position."""
+    for number, raw in enumerate(raw_lines, start=1):
+        try:
+            yield raw.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{name}:{number}: byte {error.start + 1} (0x{raw[error.start]:02x}) is not UTF-8; "
+                "convert the text to UTF-8 first, for example with iconv"
+            ) from None

@@ -1,0 +1,29 @@
+"""Errors a user can cause. Each carries the exit code that the command line ends with.
+
+A message says what came, what was expected and what to do, in one line. Our own mistakes are `assert`s
+and keep their traceback.
+"""
+
+
+class UserError(ValueError):
+    """A wrong argument or setting."""
+
+    exit_code = 2
+
+
+class DataError(UserError):
+    """Text or rows that cannot be used."""
+
+    exit_code = 3
+
+
+class ModelError(UserError):
+    """A model that is missing, damaged or does not fit."""
+
+    exit_code = 4
+
+
+class GateError(UserError):
+    """A quality gate that was not met."""
+
+    exit_code = 5

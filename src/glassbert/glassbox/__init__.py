@@ -1,0 +1,1 @@
+"""The open box: accounting of every parameter."""

@@ -1,0 +1,1 @@
+"""Trained models at work: loading, packed encoding, fill-mask, embeddings."""

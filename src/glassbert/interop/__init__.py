@@ -1,0 +1,1 @@
+"""Bridges to the formats people have."""

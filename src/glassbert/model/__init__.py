@@ -1,0 +1,1 @@
+"""The networks: packed tokens, attention, one block, BERT and its heads. No loss, no files."""

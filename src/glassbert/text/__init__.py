@@ -1,0 +1,1 @@
+"""Text: normalisation, WordPiece with offsets, vocabulary learning, Chinese words."""
