@@ -1,0 +1,177 @@
+"""Every dataclass that is saved beside weights. Field names are those of BERT's official config.json."""
+
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from glassbert.errors import UserError
+
+Activation = Literal["gelu", "gelu_new", "relu", "silu"]
+NormPosition = Literal["post", "pre"]
+Positions = Literal["learned", "sinusoidal", "rotary"]
+Head = Literal["none", "pretraining", "mlm", "nsp", "classify", "tag", "answer"]
+ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertConfig:
+    """The shape of an encoder."""
+
+    vocab_size: int = 30522
+    """Rows of the token embedding."""
+    hidden_size: int = 768
+    """Width of a token's vector between blocks."""
+    num_hidden_layers: int = 12
+    """Number of blocks."""
+    num_attention_heads: int = 12
+    """Heads per attention; each has hidden_size / num_attention_heads features."""
+    intermediate_size: int = 3072
+    """Width inside the feed-forward network."""
+    hidden_act: Activation = "gelu"
+    """Activation of the feed-forward network and of the MLM head."""
+    hidden_dropout_prob: float = 0.1
+    """Dropout after the embeddings and after each sublayer."""
+    attention_probs_dropout_prob: float = 0.1
+    """Dropout on the attention probabilities."""
+    max_position_embeddings: int = 512
+    """Longest sequence in tokens, [CLS] and [SEP] included."""
+    type_vocab_size: int = 2
+    """Number of segments."""
+    initializer_range: float = 0.02
+    """Standard deviation of the initial weights."""
+    layer_norm_eps: float = 1e-12
+    """Added to the variance inside LayerNorm."""
+    pad_token_id: int = 0
+    """The id of [PAD]; packed batches never hold it, padded ones may."""
+    classifier_dropout: float | None = None
+    """Dropout before a task head; hidden_dropout_prob when absent."""
+    tie_word_embeddings: bool = True
+    """Let the MLM decoder share the token embedding's matrix."""
+    norm_position: NormPosition = "post"
+    """post: LayerNorm(x + sublayer(x)) as in BERT; pre: x + sublayer(LayerNorm(x)) with a final LayerNorm."""
+    positions: Positions = "learned"
+    """learned: BERT's table; sinusoidal: the Transformer's fixed waves; rotary: turned queries and keys."""
+    gated_mlp: bool = False
+    """Multiply the activation by a second projection of the input (GeGLU with gelu)."""
+    use_bias: bool = True
+    """Give the projections inside blocks a bias."""
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise UserError(f"{name}={value!r}; expected a whole number of at least 1")
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
+            value = getattr(self, name)
+            if value is not None and not 0.0 <= value < 1.0:
+                raise UserError(
+                    f"{name}={value!r}; expected a probability from 0 up to, but not including, 1"
+                )
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise UserError(f"{name}={getattr(self, name)!r}; expected one of {', '.join(choices)}")
+        if self.hidden_size % self.num_attention_heads:
+            raise UserError(
+                f"hidden_size={self.hidden_size} does not divide by num_attention_heads="
+                f"{self.num_attention_heads}; choose a number of heads that divides it"
+            )
+        if not 0 <= self.pad_token_id < self.vocab_size:
+            raise UserError(f"pad_token_id={self.pad_token_id} lies outside vocab_size={self.vocab_size}")
+        if self.positions == "rotary" and self.head_size % 2:
+            raise UserError(f"rotary positions turn pairs of features; head size {self.head_size} is odd")
+
+    @property
+    def head_size(self) -> int:
+        """Features of one attention head."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def is_plain_bert(self) -> bool:
+        """Whether the published BERT architecture, and so `transformers`' BertModel, computes the same."""
+        return (self.norm_position, self.positions, self.gated_mlp, self.use_bias) == (
+            "post",
+            "learned",
+            False,
+            True,
+        )
+
+
+_COUNTS = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+)
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "hidden_act": get_args(Activation),
+    "norm_position": get_args(NormPosition),
+    "positions": get_args(Positions),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """An encoder and what sits on top of it."""
+
+    encoder: BertConfig
+    """The shape of the encoder."""
+    head: Head = "none"
+    """What the model predicts."""
+    has_pooler: bool = True
+    """Whether the [CLS] vector goes through BERT's tanh layer."""
+    labels: tuple[str, ...] = ()
+    """Names of the classes or tags, in the order of the logits."""
+    problem_type: ProblemType | None = None
+    """How classification logits are read; single label when absent."""
+
+    def __post_init__(self) -> None:
+        if self.head not in get_args(Head):
+            raise UserError(f"head={self.head!r}; expected one of {', '.join(get_args(Head))}")
+        if self.problem_type is not None and self.problem_type not in get_args(ProblemType):
+            raise UserError(
+                f"problem_type={self.problem_type!r}; expected one of {', '.join(get_args(ProblemType))}"
+            )
+        if self.head in ("classify", "tag") and not self.labels:
+            raise UserError(f"a {self.head} head needs at least one label; none was given")
+        if len(set(self.labels)) != len(self.labels):
+            raise UserError(f"labels repeat: {', '.join(self.labels)}; each label must stand once")
+        if self.head in ("pretraining", "nsp", "classify") and not self.has_pooler:
+            raise UserError(f"a {self.head} head reads the pooled [CLS] vector; has_pooler must be true")
+
+
+_SIZES = {
+    "tiny": (2, 128, 2),
+    "mini": (4, 256, 4),
+    "small": (4, 512, 8),
+    "medium": (8, 512, 8),
+    "base": (12, 768, 12),
+    "large": (24, 1024, 16),
+}
+_VOCAB_SIZES = {"": 30522, "-zh": 21128}
+
+
+def _preset(layers: int, width: int, heads: int, vocab_size: int) -> BertConfig:
+    return BertConfig(
+        vocab_size=vocab_size,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=4 * width,
+    )
+
+
+PRESETS: dict[str, BertConfig] = {
+    f"bert-{size}{suffix}": _preset(*shape, vocab_size)
+    for suffix, vocab_size in _VOCAB_SIZES.items()
+    for size, shape in _SIZES.items()
+}
+
+
+def preset(name: str, **changes: object) -> BertConfig:
+    """Return a published size by name (`bert-base`, or just `base`), with fields changed by keyword."""
+    full_name = name if name.startswith("bert-") else f"bert-{name}"
+    if full_name not in PRESETS:
+        raise UserError(f"no preset {name!r}; expected one of {', '.join(PRESETS)}")
+    return replace(PRESETS[full_name], **changes)  # type: ignore[arg-type]

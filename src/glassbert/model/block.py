@@ -1,0 +1,106 @@
+"""The one block: BERT's encoder, the Transformer's encoder and its decoder are this class with options.
+
+Legend: T tokens, S memory tokens, D hidden size.
+"""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from glassbert.config import BertConfig
+from glassbert.model.attention import Attention
+from glassbert.model.layout import Layout
+from glassbert.model.linear import Linear
+from glassbert.model.tap import Tap, within
+
+
+class FeedForward(nn.Module):
+    """Two projections with an activation between them, applied to every token alone."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.activation = config.hidden_act
+        self.dropout = config.hidden_dropout_prob
+        self.inner = Linear(config.hidden_size, config.intermediate_size, bias=config.use_bias)
+        self.gate = (
+            Linear(config.hidden_size, config.intermediate_size, bias=config.use_bias)
+            if config.gated_mlp
+            else None
+        )
+        self.outer = Linear(config.intermediate_size, config.hidden_size, bias=config.use_bias)
+
+    def forward(self, x: Tensor, *, residual: Tensor | None = None, tap: Tap | None = None) -> Tensor:
+        """Return the transformed ``x`` plus ``residual``, (T, D)."""
+        inner = self.inner(x, activation=self.activation)  # (T, intermediate_size)
+        if self.gate is not None:
+            inner = inner * self.gate(x)
+        if tap:
+            inner = tap("inner", inner)
+        return self.outer(inner, dropout=self.dropout, residual=residual)
+
+
+class Block(nn.Module):
+    """Self-attention, optional attention to a memory, feed-forward; each with a residual and a LayerNorm."""
+
+    def __init__(
+        self, config: BertConfig, *, is_causal: bool = False, has_cross_attention: bool = False
+    ) -> None:
+        super().__init__()
+        self.is_pre_norm = config.norm_position == "pre"
+        self.attention = Attention(config, is_causal=is_causal)
+        self.attention_norm = layer_norm(config)
+        self.cross_attention = Attention(config) if has_cross_attention else None
+        self.cross_norm = layer_norm(config) if has_cross_attention else None
+        self.mlp = FeedForward(config)
+        self.mlp_norm = layer_norm(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        layout: Layout,
+        *,
+        memory: Tensor | None = None,
+        memory_layout: Layout | None = None,
+        tap: Tap | None = None,
+    ) -> Tensor:
+        """Return the next hidden states, (T, D). A block with cross-attention needs ``memory``, (S, D)."""
+
+        def attend_to_self(inner: Tensor, residual: Tensor) -> Tensor:
+            return self.attention(inner, layout, residual=residual, tap=within(tap, "attn"))
+
+        def attend_to_memory(inner: Tensor, residual: Tensor) -> Tensor:
+            assert self.cross_attention is not None
+            assert memory is not None, "a block with cross-attention was called without a memory"
+            return self.cross_attention(
+                inner,
+                layout,
+                memory=memory,
+                memory_layout=memory_layout,
+                residual=residual,
+                tap=within(tap, "cross"),
+            )
+
+        def feed_forward(inner: Tensor, residual: Tensor) -> Tensor:
+            return self.mlp(inner, residual=residual, tap=within(tap, "mlp"))
+
+        x = self._sublayer(x, self.attention_norm, attend_to_self, tap, "attn.out")
+        if self.cross_norm is not None:
+            x = self._sublayer(x, self.cross_norm, attend_to_memory, tap, "cross.out")
+        return self._sublayer(x, self.mlp_norm, feed_forward, tap, "out")
+
+    def _sublayer(
+        self,
+        x: Tensor,
+        norm: nn.LayerNorm,
+        sublayer: Callable[[Tensor, Tensor], Tensor],
+        tap: Tap | None,
+        name: str,
+    ) -> Tensor:
+        """Apply ``sublayer`` with its residual; the LayerNorm stands before it or after the sum."""
+        x = sublayer(norm(x), x) if self.is_pre_norm else norm(sublayer(x, x))
+        return tap(name, x) if tap else x
+
+
+def layer_norm(config: BertConfig) -> nn.LayerNorm:
+    """Return a LayerNorm over the features of each token."""
+    return nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)

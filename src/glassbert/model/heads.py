@@ -1,0 +1,52 @@
+"""What sits on the encoder: pooler, MLM, NSP, sequence class, token class, span. No loss here.
+
+Legend: B sequences, T tokens, M positions to predict, D hidden size, V vocabulary, C labels.
+"""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from glassbert.config import BertConfig
+from glassbert.model.block import layer_norm
+from glassbert.model.linear import Linear
+
+
+class Pooler(nn.Module):
+    """BERT's summary of a sequence: the [CLS] vector through a tanh layer."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.dense = Linear(config.hidden_size, config.hidden_size)
+
+    def forward(self, first: Tensor) -> Tensor:
+        """Map the sequences' first vectors, (B, D), to (B, D)."""
+        return self.dense(first).tanh()
+
+
+class MaskedLanguageHead(nn.Module):
+    """Dense, activation, LayerNorm, then one logit per piece of the vocabulary."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.activation = config.hidden_act
+        self.dense = Linear(config.hidden_size, config.hidden_size)
+        self.norm = layer_norm(config)
+        self.decoder = Linear(config.hidden_size, config.vocab_size)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Map the vectors at the wanted positions, (M, D), to logits, (M, V)."""
+        return self.decoder(self.norm(self.dense(hidden, activation=self.activation)))
+
+
+class LabelHead(nn.Module):
+    """Dropout and one linear layer; over pooled vectors or over every token."""
+
+    def __init__(self, config: BertConfig, num_labels: int) -> None:
+        super().__init__()
+        dropout = config.classifier_dropout
+        self.dropout = config.hidden_dropout_prob if dropout is None else dropout
+        self.dense = Linear(config.hidden_size, num_labels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B or T, D) to logits, (B or T, C)."""
+        return self.dense(F.dropout(x, self.dropout, self.training))
