@@ -2,13 +2,13 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from glassbert.errors import DataError
+from glassbert.text.files import decoded_lines
 
 JsonValue = Mapping[str, Any] | Sequence[Any]
 
@@ -41,15 +41,3 @@ def progress_bar() -> Progress:
 def stdin_lines() -> Iterator[str]:
     """Yield the lines of stdin without their line ends."""
     return decoded_lines(sys.stdin.buffer, "stdin")
-
-
-def decoded_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
-    """Yield ``raw_lines`` as text; a byte that is not UTF-8 is named with its position."""
-    for number, raw in enumerate(raw_lines, start=1):
-        try:
-            yield raw.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{name}:{number}: byte {error.start + 1} (0x{raw[error.start]:02x}) is not UTF-8; "
-                "convert the text to UTF-8 first, for example with iconv"
-            ) from None

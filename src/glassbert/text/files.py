@@ -1,0 +1,107 @@
+"""Read text line by line, plain or compressed, and write files that are either whole or absent."""
+
+import gzip
+import importlib
+import io
+import os
+import secrets
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from glassbert.errors import DataError, UserError
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file without their line ends; `.gz` and `.zst` are unpacked on the way."""
+    with _open(path) as raw_lines:
+        yield from decoded_lines(_checked(raw_lines, path), str(path))
+
+
+def decoded_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
+    """Yield ``raw_lines`` as text; a byte that is not UTF-8 is named with its position in ``name``."""
+    for number, raw in enumerate(raw_lines, start=1):
+        line = raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw
+        try:
+            yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            position = error.start + 1 + len(raw) - len(line)
+            raise DataError(
+                f"{name}:{number}: byte {position} (0x{line[error.start]:02x}) is not UTF-8; "
+                "convert the text to UTF-8 first, for example with iconv"
+            ) from None
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` so that no reader and no crash ever meets a part of it."""
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with aside.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name durable too; only POSIX systems can open a folder for that."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> BinaryIO:
+    if path.suffix == ".gz":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    if path.suffix == ".zst":
+        return _open_zstandard(path)
+    return path.open("rb")
+
+
+def _open_zstandard(path: Path) -> BinaryIO:
+    """Open with the module of Python 3.14 or with the `zstandard` package, whichever is there."""
+    try:
+        return cast(BinaryIO, importlib.import_module("compression.zstd").open(path, "rb"))
+    except ImportError:
+        pass
+    try:
+        zstandard = importlib.import_module("zstandard")
+    except ImportError:
+        raise UserError(
+            f"{path}: reading .zst needs Python 3.14 or the package zstandard; "
+            "install it with `pip install zstandard`, or unpack the file first"
+        ) from None
+    file = path.open("rb")
+    reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=True)
+    return cast(BinaryIO, io.BufferedReader(reader))
+
+
+def _checked(raw_lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
+    """Yield ``raw_lines``; damage of the packed file is told with the last line that could be read."""
+    num_lines = 0
+    try:
+        for raw in raw_lines:
+            yield raw
+            num_lines += 1
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise _damaged(path, num_lines, error) from None
+    except Exception as error:
+        # Both Zstandard modules raise a class of their own of this name, which may not be importable here.
+        if type(error).__name__ != "ZstdError":
+            raise
+        raise _damaged(path, num_lines, error) from None
+
+
+def _damaged(path: Path, num_lines: int, error: Exception) -> DataError:
+    return DataError(f"{path}: damaged after line {num_lines} ({error}); fetch or pack the file again")
