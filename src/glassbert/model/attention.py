@@ -69,9 +69,9 @@ class Attention(nn.Module):
                 self._heads(k_run, run.num_sequences),
                 self._heads(v_run, run.num_sequences),
             )
-            context = (
-                self._glass(*heads, tap.within(f"run{index}")) if tap else self._fast(*heads)
-            )  # (B, N, Q, H)
+            # One text has one run and gets the plain names; the runs of a batch are told apart.
+            run_tap = tap.within(f"run{index}") if tap and len(runs) > 1 else tap
+            context = self._glass(*heads, run_tap) if run_tap else self._fast(*heads)  # (B, N, Q, H)
             contexts.append(context.transpose(1, 2).reshape(q_run.shape))
         return contexts[0] if len(contexts) == 1 else torch.cat(contexts)  # (T, D)
 

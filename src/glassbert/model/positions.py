@@ -15,7 +15,8 @@ WAVELENGTH_BASE = 10000.0
 def sinusoids(num_positions: int, size: int) -> Tensor:
     """Return the Transformer's fixed position vectors, (num_positions, size).
 
-    Even features are sines, odd ones cosines. Feature pairs turn at fixed speeds, so the vector at pos + k is a rotation of the vector at pos.
+    Even features are sines, odd ones cosines. Each pair turns at its own fixed speed, so the vector at
+    pos + k is a rotation, a linear function, of the vector at pos.
     """
     angles = torch.arange(num_positions, dtype=torch.float64)[:, None] * _frequencies(size)
     table = torch.empty(num_positions, size, dtype=torch.float64)

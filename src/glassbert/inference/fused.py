@@ -1,0 +1,67 @@
+"""Linear layers laid out once for the CPU's matrix product, with bias, activation and residual inside it."""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from glassbert.model.bert import Bert
+from glassbert.model.linear import ACTIVATIONS, Linear
+
+# oneDNN lays weights out for an expected number of rows; any other number works too.
+EXPECTED_ROWS = 2048
+# Activation -> (name, algorithm) of torch's oneDNN operator.
+_FUSED_ACTIVATIONS = {
+    None: ("none", ""),
+    "gelu": ("gelu", "none"),
+    "gelu_new": ("gelu", "tanh"),
+    "relu": ("relu", ""),
+}
+
+
+class FusedLinear(nn.Module):
+    """A `Linear` for inference only: the same function in fewer passes over memory."""
+
+    def __init__(self, linear: Linear) -> None:
+        super().__init__()
+        weight = linear.weight.detach()
+        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight, EXPECTED_ROWS)
+        self.bias = None if linear.bias is None else linear.bias.detach()
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        activation: str | None = None,
+        dropout: float = 0.0,
+        residual: Tensor | None = None,
+    ) -> Tensor:
+        """Map (T, inputs) to (T, outputs); ``dropout`` is for training and ignored here."""
+        operator = torch.ops.mkldnn._linear_pointwise
+        if residual is not None and activation is None:
+            return operator.binary(x, residual, self.weight, self.bias, "add")
+        name, algorithm = _FUSED_ACTIVATIONS.get(activation, ("none", ""))
+        y = operator(x, self.weight, self.bias, name, [], algorithm)
+        if activation not in _FUSED_ACTIVATIONS:
+            y = ACTIVATIONS[activation or ""](y)
+        return y if residual is None else residual + y
+
+
+def can_fuse(network: Bert) -> bool:
+    """Whether this torch and the network's place and precision allow fused layers."""
+    parameter = next(network.parameters())
+    return torch.backends.mkldnn.is_available() and parameter.is_cpu and parameter.dtype == torch.float32
+
+
+def fused(network: Bert) -> Bert:
+    """Return a copy of ``network`` for inference whose blocks use fused layers; other weights are shared."""
+    shared = {id(parameter): parameter for parameter in network.parameters()}
+    twin = copy.deepcopy(network, memo=shared).eval()
+    if not can_fuse(network):
+        return twin
+    for block in twin.encoder.blocks:
+        for parent in block.modules():
+            for name, child in list(parent.named_children()):
+                if isinstance(child, Linear):
+                    setattr(parent, name, FusedLinear(child))
+    return twin

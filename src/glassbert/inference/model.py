@@ -1,0 +1,152 @@
+"""A loaded model: what `glassbert.load` returns."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from glassbert.config import ModelConfig
+from glassbert.errors import ModelError, UserError
+from glassbert.inference.engine import Engine
+from glassbert.model.pooling import Pooling
+from glassbert.interop.huggingface import LoadReport, load_folder
+from glassbert.interop.sentence_transformers import read_sentence_settings
+from glassbert.model.bert import Bert
+from glassbert.model.layout import Batch
+from glassbert.text.tokenizer import Encoding, Tokenizer
+from glassbert.text.truncate import Keep
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A piece that could stand where [MASK] stands."""
+
+    token: str
+    score: float
+    """Its probability."""
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Vectors of texts, in order; numpy takes it as an array of (texts, features)."""
+
+    vectors: np.ndarray[Any, np.dtype[np.float32]]
+    tokens: tuple[int, ...]
+    """Tokens that each text gave to the model, specials included."""
+    truncated: tuple[bool, ...]
+    """Whether a text was longer than the model takes."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.vectors, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
+        return self.vectors[index]
+
+    def __iter__(self) -> Iterator[np.ndarray[Any, Any]]:
+        return iter(self.vectors)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of texts, number of features."""
+        return self.vectors.shape
+
+
+class Model:
+    """A network with its tokenizer. Methods keep no state, so that threads can share one model."""
+
+    def __init__(
+        self,
+        network: Bert,
+        tokenizer: Tokenizer,
+        report: LoadReport,
+        *,
+        pooling: Pooling | None,
+        max_length: int,
+    ) -> None:
+        self.network = network
+        self.tokenizer = tokenizer
+        self.report = report
+        self.max_length = max_length
+        self.pooling = pooling or Pooling()
+        self.has_stated_pooling = pooling is not None
+        """False when the folder does not say how to pool and `embed` takes the mean."""
+
+    @property
+    def config(self) -> ModelConfig:
+        """The shape of the network and its head."""
+        return self.network.config
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The fast path; it is made when first needed."""
+        return Engine.of(self.network)
+
+    def encode(
+        self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, keep: Keep = "head"
+    ) -> list[Encoding]:
+        """Return model inputs no longer than the model takes."""
+        return self.tokenizer.encode_batch(texts, pairs, max_length=self.max_length, keep=keep)
+
+    def fill(self, text: str, *, top: int = 5) -> list[list[Candidate]]:
+        """Return the likeliest pieces for each [MASK] of ``text``, best first."""
+        if self.network.mlm is None:
+            raise ModelError(
+                f"a model with a {self.config.head!r} head has no MLM head; fill needs one that has"
+            )
+        if top < 1:
+            raise UserError(f"top={top}; expected at least 1 candidate")
+        encoding = self.encode([text])[0]
+        mask_id = self.tokenizer.vocabulary.mask_id
+        places = [index for index, token in enumerate(encoding.ids) if token == mask_id]
+        if not places:
+            cut = " within the model's length" if encoding.truncated and "[MASK]" in text else ""
+            raise UserError(f"the text has no [MASK]{cut}; write [MASK] where a word is to be filled in")
+        with torch.inference_mode():
+            batch = Batch.from_lists([encoding.ids], [encoding.segments])
+            logits = self.engine.network(batch, predict_at=torch.tensor(places)).mlm
+            best = logits.softmax(dim=-1).topk(min(top, logits.size(-1)))
+        pieces = self.tokenizer.vocabulary.pieces
+        return [
+            [Candidate(pieces[token], score) for token, score in zip(tokens, scores, strict=True)]
+            for tokens, scores in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+
+    def embed(self, texts: Sequence[str], *, keep: Keep = "head") -> Embeddings:
+        """Return one vector per text, pooled as the folder says, or by the mean when it does not."""
+        encodings = self.encode(texts, keep=keep)
+        vectors = self.engine.map(
+            encodings, lambda output, batch, _: list(self.pooling(output.hidden, batch.layout).numpy())
+        )
+        width = self.config.encoder.hidden_size * len(self.pooling.modes)
+        return Embeddings(
+            vectors=np.stack(vectors) if vectors else np.zeros((0, width), dtype=np.float32),
+            tokens=tuple(len(encoding.ids) for encoding in encodings),
+            truncated=tuple(encoding.truncated for encoding in encodings),
+        )
+
+
+def load(folder: str | Path) -> Model:
+    """Load a model folder; it knows its task."""
+    folder = Path(folder)
+    network, report = load_folder(folder)
+    tokenizer = Tokenizer.load(folder)
+    rows = network.config.encoder.vocab_size
+    if len(tokenizer.vocabulary) > rows:
+        raise ModelError(
+            f"{folder}: the vocabulary has {len(tokenizer.vocabulary)} pieces, but the model has {rows} rows; "
+            "use the vocabulary that the model was trained with"
+        )
+    settings = read_sentence_settings(folder)
+    limits = [network.config.encoder.max_position_embeddings, tokenizer.max_length]
+    if settings and settings.max_length:
+        limits.append(settings.max_length)
+    return Model(
+        network, tokenizer, report, pooling=settings.pooling if settings else None, max_length=min(limits)
+    )

@@ -1,0 +1,85 @@
+"""The extra files of a sentence-transformers folder: how it pools, and how long its texts may be."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from glassbert.errors import ModelError
+from glassbert.model.pooling import Pooling, PoolingMode
+from glassbert.interop.weights import read_json
+
+# 1_Pooling/config.json has one switch per mode in older folders and one list in newer ones.
+_SWITCHES: dict[str, PoolingMode] = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+
+
+@dataclass(frozen=True)
+class SentenceSettings:
+    """What the folder says beyond the encoder."""
+
+    pooling: Pooling
+    max_length: int | None
+
+
+def read_sentence_settings(folder: Path) -> SentenceSettings | None:
+    """Return the folder's pooling and length, or None when it is not a sentence-transformers folder."""
+    if not (folder / "modules.json").is_file():
+        return None
+    modes: tuple[PoolingMode, ...] = ()
+    should_normalise = False
+    for kind, path in _modules(folder):
+        if kind == "Pooling":
+            modes = _modes(path / "config.json")
+        elif kind == "Normalize":
+            should_normalise = True
+        elif kind != "Transformer":
+            raise ModelError(
+                f"{folder / 'modules.json'}: module {kind} is not supported; only pooling and normalising"
+            )
+    if not modes:
+        raise ModelError(f"{folder / 'modules.json'}: no Pooling module; expected one after the Transformer")
+    return SentenceSettings(Pooling(modes=modes, should_normalise=should_normalise), _max_length(folder))
+
+
+def _modules(folder: Path) -> list[tuple[str, Path]]:
+    """Return each module's class and folder, in order."""
+    source = folder / "modules.json"
+    try:
+        modules: list[dict[str, Any]] = json.loads(source.read_text(encoding="utf-8"))
+        found = [(str(module["type"]).rpartition(".")[2], str(module["path"])) for module in modules]
+    except (ValueError, KeyError, TypeError):
+        raise ModelError(f"{source}: expected a list of modules with type and path") from None
+    for _, path in found:
+        if path and Path(path).name != path:
+            raise ModelError(f"{source}: {path!r} is not the name of a folder beside it")
+    return [(kind, folder / path) for kind, path in found]
+
+
+def _modes(source: Path) -> tuple[PoolingMode, ...]:
+    data = read_json(source)
+    named = data.get("pooling_mode")
+    if named is not None:
+        modes = tuple([named] if isinstance(named, str) else named)
+    else:
+        modes = tuple(mode for switch, mode in _SWITCHES.items() if data.get(switch))
+    unknown = [mode for mode in modes if mode not in get_args(PoolingMode)]
+    if unknown or not modes:
+        raise ModelError(
+            f"{source}: pooling {unknown or 'missing'}; expected some of {', '.join(get_args(PoolingMode))}"
+        )
+    return modes
+
+
+def _max_length(folder: Path) -> int | None:
+    source = folder / "sentence_bert_config.json"
+    length = read_json(source).get("max_seq_length") if source.is_file() else None
+    if length is not None and (not isinstance(length, int) or length < 1):
+        raise ModelError(f"{source}: max_seq_length={length!r}; expected a whole number of at least 1")
+    return length

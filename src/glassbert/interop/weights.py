@@ -1,0 +1,116 @@
+"""Weight files: safetensors, whole or sharded. Everything is checked before it is used."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from glassbert.errors import ModelError
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return the safetensors files of a model folder: one, or the shards that the index names."""
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    if (folder / INDEX).is_file():
+        return _shards(folder)
+    if (folder / "pytorch_model.bin").is_file():
+        raise ModelError(
+            f"{folder} holds pytorch_model.bin, a pickle, which is never loaded; "
+            f"run `glassbert convert {folder} NEW_FOLDER` once and use that folder"
+        )
+    raise ModelError(f"no weights in {folder}; expected {WEIGHTS}, or {INDEX} and its shards")
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """Return every tensor of a model folder, as stored."""
+    tensors: dict[str, Tensor] = {}
+    for path in weight_files(folder):
+        for name, tensor in _read_file(path):
+            if name in tensors:
+                raise ModelError(f"{path}: tensor {name} stands in another shard too")
+            tensors[name] = tensor
+    return tensors
+
+
+def read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every tensor without reading its values."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for path in weight_files(folder):
+        with _opened(path) as file:
+            shapes |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    return shapes
+
+
+def write_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write ``tensors`` as one safetensors file; the folder is the caller's to make atomic."""
+    contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    save_file(contiguous, path, metadata={"format": "pt"})  # `transformers` refuses files without the format
+
+
+def read_pickled_weights(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a pytorch_model.bin. Only `convert` calls this.
+
+    ``weights_only`` limits a pickle but has been bypassed before (CVE-2025-32434, CVE-2026-24747), so no
+    other verb ever opens one.
+    """
+    try:
+        content: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # unpickling of hostile bytes raises whatever it likes
+        raise ModelError(
+            f"{path}: not a plain file of tensors ({type(error).__name__}); nothing was loaded"
+        ) from None
+    if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
+        raise ModelError(f"{path}: expected a mapping of names to tensors")
+    return content
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file of a model folder."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"no {path.name} in {path.parent}; is it a model folder?") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path}: not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise ModelError(f"{path}: expected a JSON object, found {type(content).__name__}")
+    return content
+
+
+def _shards(folder: Path) -> list[Path]:
+    weight_map = read_json(folder / INDEX).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise ModelError(f"{folder / INDEX}: expected a weight_map of tensor names to shard files")
+    paths = []
+    for name in sorted({str(shard) for shard in weight_map.values()}):
+        # A shard is a neighbour of its index; a path could name any file of the machine.
+        if Path(name).name != name:
+            raise ModelError(f"{folder / INDEX}: shard {name!r} is not a plain file name")
+        if not (folder / name).is_file():
+            raise ModelError(f"{folder / INDEX}: shard {name} is missing")
+        paths.append(folder / name)
+    return paths
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return safe_open(path, framework="pt")
+    except (SafetensorError, OSError) as error:
+        raise ModelError(
+            f"{path}: damaged or truncated safetensors file ({error}); fetch or write it again"
+        ) from None
+
+
+def _read_file(path: Path) -> Iterator[tuple[str, Tensor]]:
+    with _opened(path) as file:
+        for name in file.keys():  # noqa: SIM118 - a safetensors file is not iterable
+            yield name, file.get_tensor(name)
