@@ -1,3 +1,66 @@
-"""glassbert: the BERT family from raw text to a fast server, with every number inside open to view."""
+"""glassbert: the BERT family from raw text to a fast server, with every number inside open to view.
+
+Public names load on first use: `import glassbert` stays instant, and torch is imported only when needed.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from glassbert.config import PRESETS as PRESETS
+    from glassbert.config import BertConfig as BertConfig
+    from glassbert.config import ModelConfig as ModelConfig
+    from glassbert.config import preset as preset
+    from glassbert.errors import DataError as DataError
+    from glassbert.errors import ModelError as ModelError
+    from glassbert.errors import UserError as UserError
+    from glassbert.glassbox.accounting import params as params
+    from glassbert.inference.model import Candidate as Candidate
+    from glassbert.inference.model import Embeddings as Embeddings
+    from glassbert.inference.model import Model as Model
+    from glassbert.inference.model import load as load
+    from glassbert.interop.folder import convert as convert
+    from glassbert.model.bert import Bert as Bert
+    from glassbert.model.init import new_bert as new_bert
+    from glassbert.text.learn import LearnSettings as LearnSettings
+    from glassbert.text.learn import learn_vocabulary as learn_vocabulary
+    from glassbert.text.segment import segmenter as segmenter
+    from glassbert.text.tokenizer import Encoding as Encoding
+    from glassbert.text.tokenizer import Tokenizer as Tokenizer
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Bert": "model.bert",
+    "BertConfig": "config",
+    "Candidate": "inference.model",
+    "DataError": "errors",
+    "Embeddings": "inference.model",
+    "Encoding": "text.tokenizer",
+    "LearnSettings": "text.learn",
+    "Model": "inference.model",
+    "ModelConfig": "config",
+    "ModelError": "errors",
+    "PRESETS": "config",
+    "Tokenizer": "text.tokenizer",
+    "UserError": "errors",
+    "convert": "interop.folder",
+    "learn_vocabulary": "text.learn",
+    "load": "inference.model",
+    "new_bert": "model.init",
+    "params": "glassbox.accounting",
+    "preset": "config",
+    "segmenter": "text.segment",
+}
+
+__all__ = sorted([*_HOMES, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'glassbert' has no attribute {name!r}")
+    return getattr(import_module(f"glassbert.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,7 +9,7 @@ import sys
 import cyclopts
 
 import glassbert
-from glassbert.cli import tokenize, vocab
+from glassbert.cli import convert, inference, tokenize, vocab
 from glassbert.errors import UserError
 
 EXIT_USAGE = 2
@@ -27,6 +27,9 @@ def build_app() -> cyclopts.App:
     )
     app.command(tokenize.tokenize)
     app.command(vocab.app)
+    app.command(inference.fill)
+    app.command(inference.embed)
+    app.command(convert.convert)
     return app
 
 

@@ -13,8 +13,9 @@ from glassbert.config import ModelConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.engine import Engine
 from glassbert.model.pooling import Pooling
-from glassbert.interop.huggingface import LoadReport, load_folder
+from glassbert.interop.huggingface import LoadReport, build
 from glassbert.interop.sentence_transformers import read_sentence_settings
+from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.layout import Batch
 from glassbert.text.tokenizer import Encoding, Tokenizer
@@ -135,7 +136,7 @@ class Model:
 def load(folder: str | Path) -> Model:
     """Load a model folder; it knows its task."""
     folder = Path(folder)
-    network, report = load_folder(folder)
+    network, report = build(read_source(folder))
     tokenizer = Tokenizer.load(folder)
     rows = network.config.encoder.vocab_size
     if len(tokenizer.vocabulary) > rows:

@@ -1,4 +1,4 @@
-"""Model folders as `transformers` reads and writes them."""
+"""From stored tensors to a model and back: nothing missing, nothing silent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from glassbert.config import Head, ModelConfig, ProblemType
 from glassbert.errors import ModelError
 from glassbert.interop.config_json import read_config
 from glassbert.interop.names import modernise, nearest, to_ours, to_theirs
-from glassbert.interop.weights import read_json, read_weights
+from glassbert.interop.source import Source
 from glassbert.model.bert import Bert
 from glassbert.model.init import initialise
 
@@ -45,48 +45,30 @@ class LoadReport:
         return lines
 
 
-def load_folder(
-    folder: Path,
+def build(
+    source: Source,
     *,
     head: Head | None = None,
     labels: Sequence[str] = (),
     problem_type: ProblemType | None = None,
     seed: int = 0,
 ) -> tuple[Bert, LoadReport]:
-    """Load a folder of config.json and safetensors.
+    """Make a model of what was read.
 
     Args:
-        head: Put this head on the encoder instead of the one in the folder; its weights start fresh
-            unless the folder has them.
+        head: Put this head on the encoder instead of the one in the source; its weights start fresh
+            unless the source has them.
         labels: The classes of a classify or tag head.
         seed: Of the fresh weights.
     """
-    if not folder.is_dir():
-        raise ModelError(f"no folder {folder}; expected one with config.json and model.safetensors")
-    data = read_json(folder / "config.json")
-    tensors = read_weights(folder)
-    return build(
-        data, tensors, folder / "config.json", head=head, labels=labels, problem_type=problem_type, seed=seed
-    )
-
-
-def build(
-    data: Mapping[str, object],
-    tensors: Mapping[str, Tensor],
-    source: Path,
-    *,
-    head: Head | None = None,
-    labels: Sequence[str] = (),
-    problem_type: ProblemType | None = None,
-    seed: int = 0,
-) -> tuple[Bert, LoadReport]:
-    """Make a model of the content of config.json and of tensors under their file names."""
-    stored, notes = _modern_names(tensors, source)
-    config = read_config(data, str(source), stored)
-    if not data.get("architectures"):
-        notes.append(f"config.json names no architecture; its tensors say: {config.head} head")
+    path = source.config_path
+    stored, renamed = _modern_names(source.tensors, path)
+    notes = [*source.notes, *renamed]
+    config = read_config(source.config, str(path), stored)
+    if not source.config.get("architectures"):
+        notes.append(f"{path.name} names no architecture; the tensors say: head {config.head!r}")
     wanted = _with_head(config, head, tuple(labels), problem_type)
-    return _fill(wanted, stored, notes, source, may_be_new=wanted != config, seed=seed)
+    return _fill(wanted, stored, notes, path, may_be_new=wanted != config, seed=seed)
 
 
 def state_for_file(model: Bert, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:

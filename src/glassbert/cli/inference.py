@@ -1,0 +1,138 @@
+"""`fill` and `embed`: a model at work on text."""
+
+import json as json_module
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from glassbert.cli.output import print_json, progress_bar, remark, stdin_lines
+from glassbert.errors import DataError, UserError
+from glassbert.text.files import read_lines
+from glassbert.text.truncate import Keep
+
+# Texts that are read, sorted by length and answered together: memory stays the same for any input.
+CHUNK = 4096
+
+
+def fill(model: str, text: str, *, top: int = 5, json: bool = False) -> None:
+    """Show the likeliest words for each [MASK] in a text.
+
+    Parameters
+    ----------
+    model:
+        Model folder.
+    text:
+        Text with one or more [MASK].
+    top:
+        How many candidates to show for each mask.
+    json:
+        Print one list of {"token", "score"} per mask.
+    """
+    from glassbert.inference.model import load
+
+    results = load(model).fill(text, top=top)
+    if json:
+        print_json([[{"token": c.token, "score": c.score} for c in candidates] for candidates in results])
+        return
+    for number, candidates in enumerate(results, start=1):
+        for candidate in candidates:
+            mask = f"{number}\t" if len(results) > 1 else ""
+            print(f"{mask}{candidate.score:.4f}\t{candidate.token}")
+
+
+def embed(
+    model: str,
+    source: Annotated[str, Parameter(name="INPUT")] = "-",
+    *,
+    keep: Keep = "head",
+    out: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Turn texts into vectors, one per line of input.
+
+    Parameters
+    ----------
+    model:
+        Model folder; one of sentence-transformers brings its pooling, others use the mean.
+    source:
+        File of texts, one a line or JSON objects with "text"; - is stdin.
+    keep:
+        Which end of a text that is too long stays.
+    out:
+        Write all vectors as one numpy array (.npy) instead of printing them.
+    json:
+        Print objects with "embedding", "tokens" and "truncated"; plain output is numbers parted by tabs.
+    """
+    from glassbert.inference.model import load
+
+    if out is not None and out.suffix != ".npy":
+        raise UserError(f"--out {out}: expected a name that ends in .npy")
+    loaded = load(model)
+    if not loaded.has_stated_pooling:
+        remark(f"{model} does not say how to pool; a text's vector is the mean over its tokens")
+    texts = _texts(source)
+    num_texts = num_truncated = 0
+    chunks = []
+    with progress_bar() as bar:
+        task = bar.add_task("embedding", total=None)
+        while batch := list(islice(texts, CHUNK)):
+            embeddings = loaded.embed(batch, keep=keep)
+            num_texts += len(batch)
+            num_truncated += sum(embeddings.truncated)
+            if out is not None:
+                chunks.append(embeddings.vectors)
+            else:
+                _print_embeddings(embeddings, json)
+            bar.update(task, advance=len(batch))
+    if out is not None:
+        _save(out, chunks)
+    if num_truncated:
+        remark(
+            f"{num_truncated} of {num_texts} texts were longer than {loaded.max_length} tokens and were cut"
+        )
+
+
+def _print_embeddings(embeddings: Any, json: bool) -> None:
+    rows = zip(embeddings.vectors.tolist(), embeddings.tokens, embeddings.truncated, strict=True)
+    for vector, tokens, truncated in rows:
+        if json:
+            print_json({"embedding": vector, "tokens": tokens, "truncated": truncated})
+        else:
+            print("\t".join(f"{number:.7g}" for number in vector))
+
+
+def _save(path: Path, chunks: list[Any]) -> None:
+    import io
+
+    import numpy as np
+
+    from glassbert.text.files import write_atomically
+
+    buffer = io.BytesIO()
+    np.save(buffer, np.concatenate(chunks) if chunks else np.zeros((0, 0), dtype=np.float32))
+    write_atomically(path, buffer.getvalue())
+
+
+def _texts(source: str) -> Iterator[str]:
+    """Yield the texts of a file or of stdin: plain lines, or JSON objects with "text"."""
+    lines: Iterable[str] = stdin_lines() if source == "-" else read_lines(Path(source))
+    for number, line in enumerate(lines, start=1):
+        yield (
+            _text_of(line, f"{'stdin' if source == '-' else source}:{number}")
+            if line.startswith("{")
+            else line
+        )
+
+
+def _text_of(line: str, place: str) -> str:
+    """Return the text of a JSON line; a line that only looks like JSON is a text itself."""
+    try:
+        row = json_module.loads(line)
+    except json_module.JSONDecodeError:
+        return line
+    if not isinstance(row.get("text"), str):
+        raise DataError(f'{place}: a JSON object without a string "text"; add it, or give plain lines')
+    return str(row["text"])

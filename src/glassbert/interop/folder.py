@@ -1,0 +1,157 @@
+"""Writing model folders: whole or not at all, readable by `transformers`, with where they came from."""
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import glassbert
+from glassbert.errors import UserError
+from glassbert.interop.config_json import write_config
+from glassbert.interop.huggingface import LoadReport, build, state_for_file
+from glassbert.interop.sentence_transformers import read_sentence_settings
+from glassbert.interop.source import Source, read_source
+from glassbert.interop.weights import WEIGHTS, write_weights
+from glassbert.model.bert import Bert
+from glassbert.text.files import write_atomically
+from glassbert.text.tokenizer import Tokenizer
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+# The small files that make a folder one of sentence-transformers; copied as they are.
+SENTENCE_FILES = (
+    "modules.json",
+    "1_Pooling/config.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+)
+
+
+@contextmanager
+def new_folder(out: Path, *, may_replace: bool = False) -> Iterator[Path]:
+    """Give a folder to write into; it becomes ``out`` when all went well and leaves no trace otherwise."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is a file; name a folder to write to")
+    if out.is_dir() and any(out.iterdir()) and not may_replace:
+        raise UserError(f"{out} is not empty; name another folder, or add --force to replace it")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    aside = out.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
+    aside.mkdir()
+    try:
+        yield aside
+        for path in aside.rglob("*"):
+            if path.is_file():
+                _sync(path)
+        _put_in_place(aside, out)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+
+
+def _put_in_place(aside: Path, out: Path) -> None:
+    """Rename ``aside`` to ``out``; a folder that stood there is deleted only after the new one has its name."""
+    if not out.exists():
+        os.replace(aside, out)
+        return
+    old = out.with_name(f".{out.name}.{secrets.token_hex(4)}.old")
+    os.replace(out, old)
+    os.replace(aside, out)
+    shutil.rmtree(old)
+
+
+def write_model(
+    network: Bert, tokenizer: Tokenizer, folder: Path, *, dtype: str = "float32", run: Mapping[str, Any]
+) -> None:
+    """Write the files of a checkpoint into ``folder``, which exists.
+
+    Args:
+        run: What run.json shall say of how the model came to be.
+    """
+    if dtype not in DTYPES:
+        raise UserError(f"dtype={dtype!r}; expected one of {', '.join(DTYPES)}")
+    write_weights(state_for_file(network, DTYPES[dtype]), folder / WEIGHTS)
+    _write_json(folder / "config.json", write_config(network.config, dtype))
+    _write_json(folder / "run.json", {"glassbert": glassbert.__version__, "torch": torch.__version__, **run})
+    tokenizer.save(folder)
+    write_atomically(folder / "README.md", _card(network, run).encode("utf-8"))
+
+
+def convert(
+    source_folder: Path, out: Path, *, dtype: str | None = None, may_replace: bool = False
+) -> LoadReport:
+    """Rewrite any model that we can read as a folder that `transformers` loads.
+
+    Args:
+        dtype: How to store the numbers; as the source does when not given.
+    """
+    source = read_source(source_folder, may_unpickle=True)
+    network, report = build(source)
+    tokenizer = Tokenizer.load(source_folder)
+    read_sentence_settings(source_folder)  # refuses now what `load` would refuse later
+    with new_folder(out, may_replace=may_replace) as folder:
+        write_model(
+            network, tokenizer, folder, dtype=dtype or report.dtype, run={"converted_from": _origin(source)}
+        )
+        for name in SENTENCE_FILES:
+            if (source_folder / name).is_file():
+                (folder / name).parent.mkdir(exist_ok=True)
+                shutil.copyfile(source_folder / name, folder / name)
+    return report
+
+
+def _origin(source: Source) -> dict[str, Any]:
+    return {"kind": source.kind, "sha256": {path.name: _sha256(path) for path in source.files}}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _card(network: Bert, run: Mapping[str, Any]) -> str:
+    shape, head = network.config.encoder, network.config.head
+    num_parameters = sum(parameter.numel() for parameter in network.parameters())
+    loader = "AutoModel" if head == "none" else write_config(network.config, "float32")["architectures"][0]
+    lines = [
+        "---",
+        "library_name: transformers" if shape.is_plain_bert else "library_name: glassbert",
+        "---",
+        f"# A BERT with {shape.num_hidden_layers} blocks of {shape.hidden_size} features",
+        "",
+        f"- parameters: {num_parameters:,} (`glassbert params FOLDER` lists them)",
+        f"- head: {head}"
+        + (f"; labels: {', '.join(network.config.labels)}" if network.config.labels else ""),
+        f"- vocabulary: {shape.vocab_size:,} rows; longest text: {shape.max_position_embeddings} tokens",
+        "",
+        "```python",
+        "import glassbert as gb",
+        'model = gb.load("FOLDER")',
+        "```",
+    ]
+    if shape.is_plain_bert:
+        lines += ["", "```python", f"from transformers import {loader}"]
+        lines += [f'model = {loader}.from_pretrained("FOLDER")', "```"]
+    lines += [
+        "",
+        "How it came to be (run.json):",
+        "",
+        "```json",
+        json.dumps(run, indent=2, ensure_ascii=False),
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _write_json(path: Path, value: Mapping[str, Any]) -> None:
+    write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8"))
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
