@@ -55,7 +55,7 @@ def new_folder(out: Path, *, may_replace: bool = False) -> Iterator[Path]:
 
 
 def _put_in_place(aside: Path, out: Path) -> None:
-    """Rename ``aside`` to ``out``; a folder that stood there is deleted only after the new one has its name."""
+    """Rename ``aside`` to ``out``; what stood there is deleted only after the new folder has its name."""
     if not out.exists():
         os.replace(aside, out)
         return

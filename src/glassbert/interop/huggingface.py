@@ -17,6 +17,9 @@ from glassbert.model.init import initialise
 
 DECODER = "mlm.decoder.weight"
 TOKENS = "encoder.embeddings.token.weight"
+# The decoder's bias in files, and the place where some hold a second copy.
+BIAS = "cls.predictions.bias"
+DECODER_BIAS_COPY = "cls.predictions.decoder.bias"
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ def build(
     config = read_config(source.config, str(path), stored)
     if not source.config.get("architectures"):
         notes.append(f"{path.name} names no architecture; the tensors say: head {config.head!r}")
+    notes += _settle_decoder_bias(stored, config, path)
     wanted = _with_head(config, head, tuple(labels), problem_type)
     return _fill(wanted, stored, notes, path, may_be_new=wanted != config, seed=seed)
 
@@ -79,6 +83,8 @@ def state_for_file(model: Bert, dtype: torch.dtype = torch.float32) -> dict[str,
         for name, tensor in model.state_dict().items()
         if name not in skipped
     }
+    if BIAS in state and not skipped:
+        state[DECODER_BIAS_COPY] = state[BIAS].clone()
     if model.config.head != "none":
         return state
     return {name.removeprefix("bert."): tensor for name, tensor in state.items()}
@@ -97,6 +103,18 @@ def _modern_names(tensors: Mapping[str, Tensor], source: Path) -> tuple[dict[str
             raise ModelError(f"{source.parent}: {name} stands twice in the weights, with different values")
         stored[name] = tensor
     return stored, [f"{renamed} tensors had an older spelling"] if renamed else []
+
+
+def _settle_decoder_bias(stored: dict[str, Tensor], config: ModelConfig, source: Path) -> list[str]:
+    """Leave one decoder bias in ``stored``: files may hold it twice, and untied ones use the decoder's own."""
+    decoders_own = stored.pop(DECODER_BIAS_COPY, None)
+    if decoders_own is None:
+        return []
+    differs = BIAS in stored and not torch.equal(stored[BIAS], decoders_own)
+    if differs and config.encoder.tie_word_embeddings:
+        raise ModelError(f"{source.parent}: {BIAS} and {DECODER_BIAS_COPY} differ, but tied models have one")
+    stored[BIAS] = decoders_own
+    return [f"{BIAS} differs from {DECODER_BIAS_COPY}, which is the one in use"] if differs else []
 
 
 def _with_head(

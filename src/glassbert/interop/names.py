@@ -43,7 +43,6 @@ _BLOCK_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 _OLD_SPELLINGS = (
     (re.compile(r"LayerNorm\.gamma$"), "LayerNorm.weight"),
     (re.compile(r"LayerNorm\.beta$"), "LayerNorm.bias"),
-    (re.compile(r"^cls\.predictions\.decoder\.bias$"), "cls.predictions.bias"),
     (re.compile(r"^(?=embeddings\.|encoder\.|pooler\.)"), "bert."),
 )
 _NOT_WEIGHTS = re.compile(r"embeddings\.(position_ids|token_type_ids)$")

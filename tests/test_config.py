@@ -1,0 +1,55 @@
+import pytest
+
+from glassbert.config import PRESETS, BertConfig, ModelConfig, preset
+from glassbert.errors import UserError
+
+
+def test_presets_carry_the_published_sizes() -> None:
+    base, large = preset("bert-base"), preset("bert-large-zh")
+    assert (base.num_hidden_layers, base.hidden_size, base.num_attention_heads) == (12, 768, 12)
+    assert (large.num_hidden_layers, large.hidden_size, large.num_attention_heads) == (24, 1024, 16)
+    assert (base.vocab_size, large.vocab_size, large.intermediate_size) == (30522, 21128, 4096)
+    assert {shape.head_size for name, shape in PRESETS.items()} == {64}
+
+
+def test_the_prefix_of_a_preset_may_be_left_out() -> None:
+    assert preset("mini") == preset("bert-mini")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"hidden_size": 100, "num_attention_heads": 12},
+            "hidden_size=100 does not divide by num_attention_heads=12",
+        ),
+        ({"num_hidden_layers": 0}, "num_hidden_layers=0"),
+        ({"vocab_size": True}, "vocab_size=True"),
+        ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob=1.0"),
+        ({"hidden_act": "swish"}, "expected one of gelu, gelu_new, relu, silu"),
+        ({"pad_token_id": 30522}, "pad_token_id=30522 lies outside"),
+        ({"hidden_size": 9, "num_attention_heads": 3, "positions": "rotary"}, "head size 3 is odd"),
+    ],
+)
+def test_a_shape_that_cannot_be_built_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        BertConfig(**changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"head": "classify"}, "needs at least one label"),
+        ({"head": "tag", "labels": ("a", "a")}, "labels repeat"),
+        ({"head": "nsp", "has_pooler": False}, "has_pooler must be true"),
+        ({"head": "sing"}, "head='sing'"),
+    ],
+)
+def test_a_head_that_cannot_work_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        ModelConfig(encoder=preset("tiny"), **changes)  # type: ignore[arg-type]
+
+
+def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(UserError, match="no preset 'huge'; expected one of bert-tiny"):
+        preset("huge")
