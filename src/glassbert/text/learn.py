@@ -170,7 +170,7 @@ def choose_alphabet(counts: Counter[str], settings: LearnSettings) -> Alphabet:
 
 def can_continue(character: str, splitter: WordSplitter) -> bool:
     """Return whether a word can hold ``character`` after its first one: punctuation and CJK cannot."""
-    return not _is_ideograph(character) and splitter.words(f"a{character}") == [f"a{character}"]
+    return not is_ideograph(character) and splitter.words(f"a{character}") == [f"a{character}"]
 
 
 class Merger:
@@ -288,7 +288,7 @@ def _replace(word: list[int], pair: Pair, merged: int) -> list[int]:
     return new
 
 
-def _is_ideograph(character: str) -> bool:
+def is_ideograph(character: str) -> bool:
     """Return whether ``character`` is a Chinese one."""
     return any(first <= ord(character) <= last for first, last in _IDEOGRAPHS)
 

@@ -28,15 +28,17 @@ from glassbert.text.tokenizer_folder import TokenizerSettings
 OnProgress = Callable[[int, int, str], None]
 """Called with what is done, the total, and the name of the stage."""
 
-# The characters that the engine puts spaces around. It starts one range at U+2B920 where BERT starts it at
+# The characters that the engine puts spaces around. It begins one range at U+2B920 where BERT begins it at
 # U+2B820; words are counted as they will be cut, so the engine holds.
-_CJK = (
+CJK = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b81f"
     "\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f"
 )
-_CJK_CHARACTER, _CJK_RUN = re.compile(f"[{_CJK}]"), re.compile(f"[{_CJK}]+")
+"""Ranges for a regular expression."""
 
-# `str.split` takes the first ones for spaces, but BERT deletes them. The last range are lone surrogates: JSON can
+_CJK_CHARACTER, _CJK_RUN = re.compile(f"[{CJK}]"), re.compile(f"[{CJK}]+")
+
+# `str.split` takes the first ones for spaces, but BERT deletes them. The last are lone surrogates: JSON can
 # hold them, the engine cannot.
 _DELETED = re.compile("[\x0b\x0c\x1c-\x1f\x85\ud800-\udfff]")
 

@@ -1,0 +1,228 @@
+"""Look into a vocabulary: what its rows are, which can never be used, and how it does on a text."""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from glassbert.errors import DataError
+from glassbert.text.extend import UNUSED
+from glassbert.text.learn import can_continue, is_ideograph
+from glassbert.text.tokenizer import MAX_CHARACTERS_PER_WORD, Tokenizer
+from glassbert.text.vocabulary import SPECIALS
+from glassbert.text.word_counts import OnProgress, WordSplitter, count_words, input_files
+
+_NUM_EXAMPLES = 10
+_WORDS_PER_BATCH = 10_000
+# More distinct words than this are rare in any text that one inspects a vocabulary with.
+_MAX_WORDS = 1_000_000
+
+_REASONS = {
+    "cjk_continuation": "## before a CJK character, which is always a word of its own",
+    "cut": "the tokenizer cuts it, at punctuation for example, before it looks up pieces",
+    "normalised": "holds what normalising changes: capital letters, accents",
+    "too_long": f"of words over {MAX_CHARACTERS_PER_WORD} characters, which become [UNK]",
+    "shadowed": "a longer piece is taken wherever it could follow",
+}
+
+
+@dataclass(frozen=True)
+class KindCount:
+    """How many pieces of one kind there are."""
+
+    starting: int
+    """Pieces that start a word, whole words among them."""
+    continuing: int
+    """Pieces with `##`."""
+
+
+@dataclass(frozen=True)
+class DeadRows:
+    """Pieces that the tokenizer can never give, for one reason."""
+
+    reason: str
+    count: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class VocabularyReport:
+    """What the rows of a vocabulary are."""
+
+    size: int
+    cased: bool
+    specials: dict[str, int]
+    """The id of each."""
+    num_unused: int
+    """Rows `[unusedN]`, free for `vocab extend`."""
+    kinds: dict[str, KindCount]
+    """By script, `digits`, `punctuation`, `symbols` or `mixed`; specials and unused rows left out."""
+    dead: dict[str, DeadRows]
+
+    @property
+    def num_dead(self) -> int:
+        """How many rows can never be used."""
+        return sum(rows.count for rows in self.dead.values())
+
+
+@dataclass(frozen=True)
+class TextReport:
+    """How a tokenizer does on a text. A CJK character and a punctuation mark is a word each."""
+
+    num_words: int
+    num_characters: int
+    """Of words; spaces are not counted."""
+    num_pieces: int
+    pieces_per_word: float
+    pieces_per_long_word: float
+    """For words of two and more characters only, so that Chinese and punctuation do not hide the others."""
+    characters_per_piece: float
+    num_unknown: int
+    """Pieces that are [UNK]: one for each word that cannot be spelled."""
+    unknown_rate: float
+    """Share of all pieces."""
+    num_distinct_unknown: int
+    unknown_examples: tuple[tuple[str, int], ...]
+    """The most frequent unknown words with their counts."""
+    coverage: float
+    """Share of the characters that stand in known words."""
+    num_rows_used: int
+    rows_used: float
+    """Share of the rows that can be used at all: not special, unused or dead."""
+    num_pruned_occurrences: int
+    """Occurrences of rare words left out to bound memory."""
+
+
+def inspect_vocabulary(tokenizer: Tokenizer) -> VocabularyReport:
+    """Count the pieces by kind and find those that can never be used."""
+    vocabulary = tokenizer.vocabulary
+    splitter = WordSplitter(tokenizer.settings)
+    pieces = [piece for piece in vocabulary.pieces if not _is_reserved(piece)]
+    starting = Counter(_kind(piece, splitter) for piece in pieces if not piece.startswith("##"))
+    continuing = Counter(_kind(piece[2:], splitter) for piece in pieces if piece.startswith("##"))
+    dead = _dead_pieces(pieces, splitter)
+    return VocabularyReport(
+        size=len(vocabulary),
+        cased=not tokenizer.settings.lowercase,
+        specials=dict(zip(SPECIALS, vocabulary.special_ids, strict=True)),
+        num_unused=sum(UNUSED.fullmatch(piece) is not None for piece in vocabulary.pieces),
+        kinds={
+            kind: KindCount(starting[kind], continuing[kind])
+            for kind, _ in sorted((starting + continuing).items(), key=lambda item: (-item[1], item[0]))
+        },
+        dead={
+            name: DeadRows(_REASONS[name], len(found), tuple(found[:_NUM_EXAMPLES]))
+            for name in _REASONS
+            if (found := [piece for piece, reason in dead.items() if reason == name])
+        },
+    )
+
+
+def inspect_text(
+    tokenizer: Tokenizer, files: Sequence[Path], on_progress: OnProgress | None = None
+) -> TextReport:
+    """Measure the tokenizer on text files, `.jsonl` files or folders."""
+    counts = count_words(
+        input_files(files), tokenizer.settings, max_words=_MAX_WORDS, on_progress=on_progress
+    )
+    if not counts.words:
+        raise DataError(f"{', '.join(map(str, files))}: no word in it; text is needed to measure on")
+    unknown: Counter[str] = Counter()
+    used: set[int] = set()
+    sums: Counter[str] = Counter()
+    for word, ids in _encoded(tokenizer, sorted(counts.words)):
+        count = counts.words[word]
+        sums.update(words=count, characters=count * len(word), pieces=count * len(ids))
+        if len(word) > 1:
+            sums.update(long_words=count, long_pieces=count * len(ids))
+        if tokenizer.vocabulary.unk_id in ids:
+            unknown[word] += count
+            sums["unknown_characters"] += count * len(word)
+        used.update(ids)
+    return _text_report(tokenizer, sums, unknown, used, counts.num_pruned_occurrences)
+
+
+def _text_report(
+    tokenizer: Tokenizer, sums: Counter[str], unknown: Counter[str], used: set[int], num_pruned: int
+) -> TextReport:
+    vocabulary = tokenizer.vocabulary
+    usable = [piece for piece in vocabulary.pieces if not _is_reserved(piece)]
+    num_usable = len(usable) - len(_dead_pieces(usable, WordSplitter(tokenizer.settings)))
+    num_used = len(used - set(vocabulary.special_ids))
+    by_count = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))
+    return TextReport(
+        num_words=sums["words"],
+        num_characters=sums["characters"],
+        num_pieces=sums["pieces"],
+        pieces_per_word=sums["pieces"] / sums["words"],
+        pieces_per_long_word=sums["long_pieces"] / max(sums["long_words"], 1),
+        characters_per_piece=sums["characters"] / sums["pieces"],
+        num_unknown=unknown.total(),
+        unknown_rate=unknown.total() / sums["pieces"],
+        num_distinct_unknown=len(unknown),
+        unknown_examples=tuple(by_count[:_NUM_EXAMPLES]),
+        coverage=1 - sums["unknown_characters"] / sums["characters"],
+        num_rows_used=num_used,
+        rows_used=num_used / max(num_usable, 1),
+        num_pruned_occurrences=num_pruned,
+    )
+
+
+def _encoded(tokenizer: Tokenizer, words: Sequence[str]) -> Iterable[tuple[str, list[int]]]:
+    for start in range(0, len(words), _WORDS_PER_BATCH):
+        batch = words[start : start + _WORDS_PER_BATCH]
+        yield from zip(batch, tokenizer.ids_of_batch(batch), strict=True)
+
+
+def _is_reserved(piece: str) -> bool:
+    return piece in SPECIALS or UNUSED.fullmatch(piece) is not None
+
+
+def _kind(body: str, splitter: WordSplitter) -> str:
+    """Return the kind that all characters of a piece share, or `mixed`."""
+    kinds = {_character_kind(character, splitter) for character in body}
+    return kinds.pop() if len(kinds) == 1 else "mixed"
+
+
+def _character_kind(character: str, splitter: WordSplitter) -> str:
+    if is_ideograph(character):
+        return "cjk"
+    if character.isnumeric():
+        return "digits"
+    if character.isalpha():
+        # Python does not know scripts, but a letter's name starts with its script: GREEK SMALL LETTER ALPHA.
+        return unicodedata.name(character, "unnamed").split()[0].lower()
+    return "symbols" if can_continue(character, splitter) else "punctuation"
+
+
+def _dead_pieces(pieces: Sequence[str], splitter: WordSplitter) -> dict[str, str]:
+    """Return the pieces that no text can give, each with the name of the reason."""
+    reasons = {piece: _reason_dead(piece, splitter) for piece in pieces}
+    alive = [piece for piece in pieces if reasons[piece] is None]
+    known = set(alive)
+    followed = [piece for piece in alive if can_continue(piece[-1], splitter)]
+    for piece in alive:
+        if piece.startswith("##") and not any(_can_follow(piece, before, known) for before in followed):
+            reasons[piece] = "shadowed"
+    return {piece: reason for piece, reason in reasons.items() if reason is not None}
+
+
+def _can_follow(piece: str, before: str, known: set[str]) -> bool:
+    """Return whether the longest match stops at ``before`` when the body of ``piece`` comes next."""
+    body = piece[2:]
+    return not any(before + body[:length] in known for length in range(1, len(body) + 1))
+
+
+def _reason_dead(piece: str, splitter: WordSplitter) -> str | None:
+    """Return why the tokenizer can never give this piece, whatever the other pieces are."""
+    is_continuing = piece.startswith("##") and len(piece) > 2
+    word = f"a{piece[2:]}" if is_continuing else piece
+    words = splitter.words(word)
+    if is_continuing and is_ideograph(piece[2]):
+        return "cjk_continuation"
+    if len(words) != 1:
+        return "cut" if words else "normalised"
+    if words[0] != word:
+        return "normalised"
+    return "too_long" if len(word) > MAX_CHARACTERS_PER_WORD else None

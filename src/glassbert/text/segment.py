@@ -1,0 +1,146 @@
+"""Chinese words, for whole-word masking and word vectors.
+
+Whatever segmenter is used, it sees runs of Chinese characters only. What lies between them is cut here, as
+BERT does it: a punctuation mark is a word, and so is any other run without spaces.
+"""
+
+import importlib
+import re
+import string
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol
+
+from glassbert.errors import DataError, UserError
+from glassbert.text.files import read_lines
+from glassbert.text.word_counts import CJK
+
+Span = tuple[int, int]
+
+_RUN = re.compile(f"(?P<chinese>[{CJK}]+)|[^\\s{CJK}]+")
+_ASCII_PUNCTUATION = frozenset(string.punctuation)
+_NAMES = ("rjieba", "jieba")
+
+
+class Segmenter(Protocol):
+    """Anything that finds the words of a text."""
+
+    def words(self, text: str) -> list[Span]:
+        """Return the words as (first character, character after the last), in order, without overlap.
+
+        Together they cover every character that is not a space.
+        """
+
+
+class RjiebaSegmenter:
+    """The `rjieba` package: jieba's dictionary and model, compiled."""
+
+    def __init__(self) -> None:
+        rjieba = _import("rjieba", "pip install 'glassbert[zh]'")
+        # An own instance: words that a program adds to the package's shared one must not change our results.
+        self._cut: Callable[[str], list[str]] = rjieba.Jieba().cut
+
+    def words(self, text: str) -> list[Span]:
+        """Return the words; see `Segmenter`."""
+        return list(_spans(text, self._cut))
+
+
+class JiebaSegmenter:
+    """The `jieba` package, pure Python."""
+
+    def __init__(self) -> None:
+        jieba = _import("jieba", "pip install jieba")
+        tokenizer = jieba.Tokenizer()
+        # What `initialize` does, without its log lines and its cache file in the temporary folder.
+        tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
+        tokenizer.initialized = True
+        self._cut: Callable[[str], list[str]] = tokenizer.lcut
+
+    def words(self, text: str) -> list[Span]:
+        """Return the words; see `Segmenter`."""
+        return list(_spans(text, self._cut))
+
+
+class DictionarySegmenter:
+    """The longest word of a list that fits, from left to right; a character that starts none is a word."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = frozenset(word for word in words if len(word) > 1)
+        lengths: dict[str, set[int]] = {}
+        for word in self._words:
+            lengths.setdefault(word[0], set()).add(len(word))
+        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
+
+    @classmethod
+    def load(cls, path: Path) -> "DictionarySegmenter":
+        """Read a list with one word a line; what follows a space, such as a count, is ignored."""
+        words = [fields[0] for line in read_lines(path) if (fields := line.split())]
+        if not words:
+            raise DataError(f"{path}: no word in it; one word a line is expected")
+        return cls(words)
+
+    def words(self, text: str) -> list[Span]:
+        """Return the words; see `Segmenter`."""
+        return list(_spans(text, self._cut))
+
+    def _cut(self, run: str) -> Iterator[str]:
+        start = 0
+        while start < len(run):
+            lengths = self._lengths.get(run[start], [])
+            fitting = (run[start : start + length] for length in lengths)
+            word = next((word for word in fitting if word in self._words), run[start])
+            yield word
+            start += len(word)
+
+
+def segmenter(name_or_path: str | Path) -> Segmenter:
+    """Return the segmenter of that name, or one for the word list at that path."""
+    if name_or_path == "rjieba":
+        return RjiebaSegmenter()
+    if name_or_path == "jieba":
+        return JiebaSegmenter()
+    path = Path(name_or_path)
+    if not path.is_file():
+        raise UserError(
+            f"segmenter {str(name_or_path)!r} is not known; use {' or '.join(_NAMES)}, "
+            "or the path of a file with one word a line"
+        )
+    return DictionarySegmenter.load(path)
+
+
+def _spans(text: str, cut: Callable[[str], Iterable[str]]) -> Iterator[Span]:
+    """Yield the words of ``text``; ``cut`` divides a run of Chinese characters without leaving one out."""
+    for match in _RUN.finditer(text):
+        run, start = match.group(), match.start()
+        for word in cut(run) if match["chinese"] else _cut_at_punctuation(run):
+            yield start, start + len(word)
+            start += len(word)
+        assert start == match.end(), f"the words of {run!r} do not make up the run"
+
+
+def _cut_at_punctuation(run: str) -> Iterator[str]:
+    start = 0
+    for index, character in enumerate(run):
+        if _is_punctuation(character):
+            if start < index:
+                yield run[start:index]
+            yield character
+            start = index + 1
+    if start < len(run):
+        yield run[start:]
+
+
+def _is_punctuation(character: str) -> bool:
+    return character in _ASCII_PUNCTUATION or unicodedata.category(character).startswith("P")
+
+
+def _import(name: str, install: str) -> ModuleType:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # jieba's old string escapes and its use of pkg_resources
+            return importlib.import_module(name)
+    except ImportError:
+        raise UserError(f"segmenter {name} needs the package {name}; install it with `{install}`") from None
