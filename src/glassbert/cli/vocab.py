@@ -83,6 +83,7 @@ def train(
         processes=processes if processes is not None else os.cpu_count() or 1,
     )
     _check_out(out, force)
+    _check_no_model(out)
     with _progress() as on_progress:
         learned = learn_vocabulary(files, settings, on_progress)
     _save(Tokenizer(learned.vocabulary, lowercase=not cased), out)
@@ -129,7 +130,7 @@ def inspect(folder: Path, /, *, text: list[Path] | None = None, json: bool = Fal
 def extend(model: Path, /, *, words: Path, out: Path, force: bool = False, json: bool = False) -> None:
     """Add words to the vocabulary of a model, or of a folder with a vocabulary only.
 
-    Free [unusedN] rows are taken first. The model's new rows start as the mean of the pieces that the word had.
+    Free [unusedN] rows are taken first. A model's new row starts as the mean of the word's old pieces.
 
     Parameters
     ----------
@@ -156,14 +157,15 @@ def extend(model: Path, /, *, words: Path, out: Path, force: bool = False, json:
     plan = plan_extension(tokenizer, list(read_lines(words)))
     if not plan.rows:
         raise DataError(
-            f"{words}: no word to add ({len(plan.already)} are pieces already, {len(plan.refused)} cannot be); "
-            "one new word a line is expected"
+            f"{words}: no word to add ({len(plan.already)} are pieces already, {len(plan.refused)} cannot "
+            "be pieces); one new word a line is expected"
         )
-    if any((model / name).exists() for name in _MODEL_FILES):
+    if _holds_model(model):
         from glassbert.interop.resize import extend_rows
 
         extend_rows(model, out, plan, may_replace=force)
     else:
+        _check_no_model(out)
         _save(Tokenizer(plan.vocabulary, **asdict(tokenizer.settings)), out)
     if json:
         print_json({"out": str(out), **_extension_json(plan)})
@@ -180,12 +182,17 @@ def _check_out(out: Path, force: bool) -> None:
         raise UserError(f"{out} holds a vocabulary; name another folder, or add --force to replace it")
 
 
+def _check_no_model(out: Path) -> None:
+    if _holds_model(out):
+        raise UserError(f"{out} holds a model, which another vocabulary would spoil; name another folder")
+
+
+def _holds_model(folder: Path) -> bool:
+    return any((folder / name).exists() for name in _MODEL_FILES)
+
+
 def _save(tokenizer: "Tokenizer", out: Path) -> None:
     """Write the tokenizer's files; a folder that is new appears with all of them or not at all."""
-    if any((out / name).exists() for name in _MODEL_FILES):
-        raise UserError(
-            f"{out} holds a model, which a new vocabulary would make useless; name another folder"
-        )
     if out.exists():
         tokenizer.save(out)
         return
@@ -222,7 +229,8 @@ def _learn_lines(report: "LearnReport") -> Iterator[str]:
     yield f"alphabet  {report.alphabet_size:,} characters in {report.alphabet_rows:,} rows"
     yield f"coverage  {report.coverage:.5%} of {report.num_characters:,} characters"
     if report.num_dropped_characters:
-        yield f"dropped   {report.num_dropped_characters:,} rare characters: {_counted(report.dropped_examples)}"
+        examples = _counted(report.dropped_examples)
+        yield f"dropped   {report.num_dropped_characters:,} rare characters: {examples}"
     share = report.num_unknown_words / report.num_words
     yield f"unknown   {report.num_unknown_words:,} words ({share:.3%}) with such a character, or too long"
     yield f"learned   {report.num_learned:,} pieces; the last pair occurs {report.last_count:,} times"
@@ -248,12 +256,13 @@ def _vocabulary_lines(report: "VocabularyReport") -> Iterator[str]:
 def _text_lines(report: "TextReport") -> Iterator[str]:
     yield f"text       {report.num_words:,} words, {report.num_pieces:,} pieces"
     yield (
-        f"pieces     {report.pieces_per_word:.4f} a word, {report.pieces_per_long_word:.4f} a word of two or more "
-        f"characters; {report.characters_per_piece:.4f} characters a piece"
+        f"pieces     {report.pieces_per_word:.4f} a word, {report.pieces_per_long_word:.4f} a word of two "
+        f"or more characters; {report.characters_per_piece:.4f} characters a piece"
     )
     yield f"unknown    {report.num_unknown:,} [UNK] ({report.unknown_rate:.3%} of pieces)"
     if report.num_unknown:
-        yield f"           {report.num_distinct_unknown:,} distinct words: {_counted(report.unknown_examples)}"
+        examples = _counted(report.unknown_examples)
+        yield f"           {report.num_distinct_unknown:,} distinct words: {examples}"
     yield f"coverage   {report.coverage:.5%} of characters stand in known words"
     yield f"rows used  {report.num_rows_used:,} ({report.rows_used:.1%} of those that can be used)"
     if report.num_pruned_occurrences:
