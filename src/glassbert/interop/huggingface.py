@@ -106,7 +106,7 @@ def _modern_names(tensors: Mapping[str, Tensor], source: Path) -> tuple[dict[str
 
 
 def _settle_decoder_bias(stored: dict[str, Tensor], config: ModelConfig, source: Path) -> list[str]:
-    """Leave one decoder bias in ``stored``: files may hold it twice, and untied ones use the decoder's own."""
+    """Leave one decoder bias in ``stored``: files may hold two, and untied ones use the decoder's own."""
     decoders_own = stored.pop(DECODER_BIAS_COPY, None)
     if decoders_own is None:
         return []

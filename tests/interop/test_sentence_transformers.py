@@ -1,0 +1,74 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from glassbert.errors import ModelError
+from glassbert.interop.sentence_transformers import read_sentence_settings
+from glassbert.model.layout import Layout
+from glassbert.model.pooling import Pooling
+
+
+def write(folder: Path, pooling: object, *modules: str) -> Path:
+    paths = {"Pooling": "1_Pooling", "Transformer": ""}
+    listed = [
+        {"type": f"sentence_transformers.models.{kind}", "path": paths.get(kind, kind)} for kind in modules
+    ]
+    (folder / "modules.json").write_text(json.dumps(listed))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    return folder
+
+
+def test_a_folder_without_modules_says_nothing(tmp_path: Path) -> None:
+    assert read_sentence_settings(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("pooling", "modes"),
+    [
+        ({"pooling_mode_cls_token": True}, ("cls",)),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, ("mean", "max")),
+        ({"pooling_mode": "lasttoken"}, ("lasttoken",)),
+        ({"pooling_mode": ["mean", "cls"]}, ("mean", "cls")),
+    ],
+)
+def test_old_and_new_spellings_of_pooling_are_read(
+    tmp_path: Path, pooling: object, modes: tuple[str, ...]
+) -> None:
+    settings = read_sentence_settings(write(tmp_path, pooling, "Transformer", "Pooling"))
+    assert settings is not None
+    assert settings.pooling == Pooling(modes=modes, should_normalise=False)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("pooling", "modules", "message"),
+    [
+        ({"pooling_mode": "mean"}, ("Transformer", "Pooling", "Dense"), "module Dense is not supported"),
+        ({}, ("Transformer", "Pooling"), "pooling missing"),
+        ({"pooling_mode": "median"}, ("Transformer", "Pooling"), "pooling .'median'."),
+        ({}, ("Transformer",), "no Pooling module"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(
+    tmp_path: Path, pooling: object, modules: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(ModelError, match=message):
+        read_sentence_settings(write(tmp_path, pooling, *modules))
+
+
+def test_each_mode_pools_each_sequence_alone() -> None:
+    hidden = torch.tensor([[1.0, -2.0], [3.0, 4.0], [5.0, 6.0]])
+    layout = Layout((2, 1))
+    expected = {
+        "mean": [[2.0, 1.0], [5.0, 6.0]],
+        "cls": [[1.0, -2.0], [5.0, 6.0]],
+        "max": [[3.0, 4.0], [5.0, 6.0]],
+        "lasttoken": [[3.0, 4.0], [5.0, 6.0]],
+        "weightedmean": [[7 / 3, 2.0], [5.0, 6.0]],
+        "mean_sqrt_len_tokens": [[4 / 2**0.5, 2 / 2**0.5], [5.0, 6.0]],
+    }
+    for mode, values in expected.items():
+        pooled = Pooling(modes=(mode,))(hidden, layout)  # type: ignore[arg-type]
+        torch.testing.assert_close(pooled, torch.tensor(values), msg=mode)

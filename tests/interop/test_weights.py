@@ -1,0 +1,84 @@
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+
+from glassbert.errors import ModelError
+from glassbert.interop.weights import read_json, read_pickled_weights, read_shapes, read_weights
+from oracles import make_oracle, save_oracle
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return save_oracle(make_oracle("BertModel"), tmp_path)
+
+
+@pytest.mark.parametrize("size", [0, 4, 100, 5000])
+def test_a_truncated_file_is_refused(folder: Path, size: int) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ModelError, match=r"model\.safetensors: damaged or truncated"):
+        read_weights(folder)
+
+
+def test_a_header_that_promises_too_much_is_refused(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes((2**60).to_bytes(8, "little") + path.read_bytes()[8:])
+    with pytest.raises(ModelError, match="damaged or truncated"):
+        read_weights(folder)
+
+
+def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no weights in"):
+        read_weights(tmp_path)
+
+
+def test_a_pickle_is_pointed_to_convert_and_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin").write_bytes(b"not even a pickle")
+    with pytest.raises(ModelError, match="glassbert convert"):
+        read_weights(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("weight_map", "message"),
+    [
+        ({"a": "../../etc/passwd"}, "is not a plain file name"),
+        ({"a": "model-00001-of-00002.safetensors"}, "is missing"),
+        ({}, "expected a weight_map"),
+    ],
+)
+def test_an_index_cannot_lead_elsewhere(tmp_path: Path, weight_map: dict[str, str], message: str) -> None:
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    with pytest.raises(ModelError, match=message):
+        read_weights(tmp_path)
+
+
+def test_shapes_are_read_without_values(folder: Path) -> None:
+    shapes = read_shapes(folder)
+    assert shapes["embeddings.word_embeddings.weight"] == (60, 32)
+    assert shapes.keys() == read_weights(folder).keys()
+
+
+class Hostile:
+    def __reduce__(self) -> tuple[object, ...]:
+        return (print, ("a pickle ran code",))
+
+
+def test_a_pickle_with_code_in_it_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "pytorch_model.bin"
+    path.write_bytes(pickle.dumps({"weight": Hostile()}))
+    with pytest.raises(ModelError, match="nothing was loaded"):
+        read_pickled_weights(path)
+    torch.save({"weight": Hostile()}, path)
+    with pytest.raises(ModelError, match="nothing was loaded"):
+        read_pickled_weights(path)
+    assert "a pickle ran code" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("content", "message"), [("[1]", "expected a JSON object"), ("{", "not JSON")])
+def test_json_that_is_not_an_object_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(ModelError, match=message):
+        read_json(tmp_path / "config.json")
