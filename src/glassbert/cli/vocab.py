@@ -35,7 +35,7 @@ def train(
     size: int,
     out: Path,
     cased: bool = False,
-    min_count: int = 2,
+    min_count: int = 1,
     alphabet_coverage: float = 0.9999,
     max_alphabet: int | None = None,
     unused: int = 0,

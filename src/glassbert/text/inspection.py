@@ -23,7 +23,6 @@ _REASONS = {
     "cut": "the tokenizer cuts it, at punctuation for example, before it looks up pieces",
     "normalised": "holds what normalising changes: capital letters, accents",
     "too_long": f"of words over {MAX_CHARACTERS_PER_WORD} characters, which become [UNK]",
-    "shadowed": "a longer piece is taken wherever it could follow",
 }
 
 
@@ -197,25 +196,17 @@ def _character_kind(character: str, splitter: WordSplitter) -> str:
 
 
 def _dead_pieces(pieces: Sequence[str], splitter: WordSplitter) -> dict[str, str]:
-    """Return the pieces that no text can give, each with the name of the reason."""
+    """Return the pieces that no text can give, each with the name of the reason.
+
+    That longer pieces are matched first kills none: after the longest piece that starts a word, every `##` piece
+    is found.
+    """
     reasons = {piece: _reason_dead(piece, splitter) for piece in pieces}
-    alive = [piece for piece in pieces if reasons[piece] is None]
-    known = set(alive)
-    followed = [piece for piece in alive if can_continue(piece[-1], splitter)]
-    for piece in alive:
-        if piece.startswith("##") and not any(_can_follow(piece, before, known) for before in followed):
-            reasons[piece] = "shadowed"
     return {piece: reason for piece, reason in reasons.items() if reason is not None}
 
 
-def _can_follow(piece: str, before: str, known: set[str]) -> bool:
-    """Return whether the longest match stops at ``before`` when the body of ``piece`` comes next."""
-    body = piece[2:]
-    return not any(before + body[:length] in known for length in range(1, len(body) + 1))
-
-
 def _reason_dead(piece: str, splitter: WordSplitter) -> str | None:
-    """Return why the tokenizer can never give this piece, whatever the other pieces are."""
+    """Return why the tokenizer can never give this piece."""
     is_continuing = piece.startswith("##") and len(piece) > 2
     word = f"a{piece[2:]}" if is_continuing else piece
     words = splitter.words(word)

@@ -36,8 +36,9 @@ class LearnSettings:
     """Rows of the vocabulary, special pieces included; met exactly."""
     cased: bool = False
     """Keep capital letters and accents."""
-    min_count: int = 2
-    """How often a pair of pieces must occur in the text to become a piece."""
+    min_count: int = 1
+    """How often a pair of pieces must occur in the text to become a piece. Not 2 by default: the size asked for
+    comes first, and the report tells how rare the last pair is."""
     alphabet_coverage: float = 0.9999
     """Which share of the characters of the text the alphabet covers, the most frequent characters first."""
     max_alphabet: int | None = None
@@ -146,9 +147,10 @@ def learn_vocabulary(
             on_progress(num_learned, num_wanted, "merge pieces")
     pieces = (*reserved, *merger.pieces)
     if len(pieces) < settings.size:
+        hint = f", or lower --min-count (now {settings.min_count})" if settings.min_count > 1 else ""
         raise DataError(
-            f"size {settings.size} is too large: this text gives {len(pieces)} pieces at most; ask for "
-            f"{len(pieces)} or fewer, add text, or lower --min-count (now {settings.min_count})"
+            f"size {settings.size} is too large: this text gives {len(pieces)} pieces at most; "
+            f"ask for {len(pieces)} or fewer, or add text{hint}"
         )
     return LearnedVocabulary(Vocabulary(pieces), _report(counts, alphabet, merger, settings))
 

@@ -1,0 +1,62 @@
+import pytest
+
+from glassbert.text.extend import Coverage, NewRow, Refusal, plan_extension
+from glassbert.text.tokenizer import Tokenizer
+from glassbert.text.vocabulary import SPECIALS, Vocabulary
+
+PIECES = (*SPECIALS, "[unused1]", "ten", "##sor", "##flow", "[unused2]", "the", "中")
+
+
+@pytest.fixture
+def tokenizer() -> Tokenizer:
+    return Tokenizer(Vocabulary(PIECES))
+
+
+def test_free_rows_are_taken_first_and_then_rows_at_the_end(tokenizer: Tokenizer) -> None:
+    plan = plan_extension(tokenizer, ["tensor", "TensorFlow", "龘", "flow"])
+    unknown = (tokenizer.vocabulary.unk_id,)
+    assert plan.rows == (
+        NewRow(5, "tensor", (6, 7)),
+        NewRow(9, "tensorflow", (6, 7, 8)),
+        NewRow(12, "龘", unknown),
+        NewRow(13, "flow", unknown),
+    )
+    assert plan.num_reused == 2
+    assert plan.unknown_starts == ("龘", "flow")
+    assert plan.vocabulary.pieces == (
+        *(*SPECIALS, "tensor", "ten", "##sor", "##flow", "tensorflow", "the", "中"),
+        *("龘", "flow"),
+    )
+
+
+def test_old_rows_keep_their_pieces_and_each_new_word_is_one_piece(tokenizer: Tokenizer) -> None:
+    plan = plan_extension(tokenizer, ["tensorflow", "餐"])
+    extended = Tokenizer(plan.vocabulary)
+    assert [extended.pieces_of(row.piece).ids for row in plan.rows] == [[row.id] for row in plan.rows]
+    changed = [id_ for id_, piece in enumerate(PIECES) if plan.vocabulary.pieces[id_] != piece]
+    assert changed == [5, 9]
+
+
+def test_what_is_not_added_is_told_with_its_reason(tokenizer: Tokenizer) -> None:
+    lines = ["The", "the", "", "  ", "C++", "中国", "C++", "x" * 101, "\u200b", "new", " NEW "]
+    plan = plan_extension(tokenizer, lines)
+    assert [row.piece for row in plan.rows] == ["new"]
+    assert plan.already == ("the",)
+    assert (plan.num_duplicates, plan.num_empty) == (3, 2)
+    assert plan.refused == (
+        Refusal("C++", "the tokenizer cuts it into 3 words: c + +"),
+        Refusal("中国", "the tokenizer cuts it into 2 words: 中 国"),
+        Refusal("x" * 101, "it has 101 characters; a word of more than 100 is [UNK]"),
+        Refusal("\u200b", "nothing is left of it after cleaning"),
+    )
+
+
+def test_coverage_compares_the_words_before_and_after(tokenizer: Tokenizer) -> None:
+    plan = plan_extension(tokenizer, ["tensorflow", "龘", "the", "C++"])
+    assert plan.before == Coverage(num_words=3, num_whole=1, num_unknown=1, num_pieces=5)
+    assert plan.after == Coverage(num_words=3, num_whole=3, num_unknown=0, num_pieces=3)
+
+
+def test_a_cased_tokenizer_keeps_the_words_as_they_are() -> None:
+    cased = Tokenizer(Vocabulary(PIECES), lowercase=False)
+    assert [row.piece for row in plan_extension(cased, ["The", "Café"]).rows] == ["The", "Café"]
