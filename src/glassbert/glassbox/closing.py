@@ -1,0 +1,86 @@
+"""Closing a parameter table against a weight file: every tensor must be there, with the shape foretold."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from glassbert.errors import ModelError
+from glassbert.interop.names import modernise, nearest, to_ours, to_theirs
+
+DECODER = "mlm.decoder.weight"
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StoredTensors:
+    """The shapes in a weight file, under our names."""
+
+    shapes: dict[str, Shape]
+    repeated: tuple[str, ...] = ()
+    """Names in the file of tensors that stand there a second time; they are counted once."""
+    buffers: tuple[str, ...] = ()
+    """Names in the file of tensors that are no weights."""
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """What the file holds beside the encoder: pooler, mlm, nsp, labels, span."""
+        return frozenset(name.split(".")[0] for name in self.shapes) - {"encoder"}
+
+    @property
+    def file_names(self) -> Iterable[str]:
+        """The tensors' names as files spell them now."""
+        return map(to_theirs, self.shapes)
+
+
+def read_stored(folder: Path) -> StoredTensors:
+    """Return the shapes of a model folder's weights; no value is read."""
+    from glassbert.interop.weights import read_shapes  # imports torch, which no other source has to wait for
+
+    shapes: dict[str, Shape] = {}
+    repeated, buffers = [], []
+    for file_name, shape in read_shapes(folder).items():
+        modern = modernise(file_name)
+        if modern is None:
+            buffers.append(file_name)
+            continue
+        name = to_ours(modern)
+        if name is None:
+            raise ModelError(f"{folder}: {file_name} {shape} is no tensor of BERT; the table cannot place it")
+        if name in shapes:
+            _check_shape(folder, file_name, shape, shapes[name])
+            repeated.append(file_name)
+        shapes[name] = shape
+    return StoredTensors(shapes, tuple(repeated), tuple(buffers))
+
+
+def without_tied_decoder(stored: StoredTensors, folder: Path, shape: Shape) -> StoredTensors:
+    """Return ``stored`` without a copy of the token embedding, which some files keep as the MLM decoder."""
+    if DECODER not in stored.shapes:
+        return stored
+    _check_shape(folder, to_theirs(DECODER), stored.shapes[DECODER], shape)
+    others = {name: shape for name, shape in stored.shapes.items() if name != DECODER}
+    return StoredTensors(others, (*stored.repeated, to_theirs(DECODER)), stored.buffers)
+
+
+def close(stored: StoredTensors, expected: Mapping[str, Shape], folder: Path) -> None:
+    """Raise unless the file holds exactly the ``expected`` tensors."""
+    for name, shape in expected.items():
+        if name not in stored.shapes:
+            spare = [to_theirs(other) for other in stored.shapes if other not in expected]
+            guess = nearest(to_theirs(name), spare)
+            hint = f"; it has {guess} instead" if guess else ""
+            raise ModelError(
+                f"{folder}: config.json asks for {to_theirs(name)} {shape}, which the file lacks{hint}"
+            )
+        _check_shape(folder, to_theirs(name), stored.shapes[name], shape)
+    for name, shape in stored.shapes.items():
+        if name not in expected:
+            raise ModelError(
+                f"{folder}: the file holds {to_theirs(name)} {shape}, which config.json has no place for"
+            )
+
+
+def _check_shape(folder: Path, name: str, found: Shape, expected: Shape) -> None:
+    if found != expected:
+        raise ModelError(f"{folder}: {name} has shape {found}; expected {expected} by config.json")
