@@ -31,9 +31,12 @@ ALL_SETTINGS = [
     TokenizerSettings(strip_accents=False),
     TokenizerSettings(tokenize_chinese_chars=False),
 ]
-# Few characters, so that words repeat: case, accents (both forms), CJK (compatibility and beyond the basic plane),
-# kana, punctuation of both widths, spaces of all sorts, controls that `str.split` takes for spaces, surrogates.
-AWKWARD = "aAéÉe\u0301İß1_-'。，中国\uf900\U00020bb7\U0002b830〇カ \t\n\r\u3000\u00a0\u2028\u200b\x0b\x1c\x85\x00\ufffd\ud800"
+# Few characters, so that words repeat: case, accents in both forms, punctuation of both widths, CJK, kana,
+# spaces of all sorts, controls that `str.split` takes for spaces, surrogates.
+AWKWARD = (
+    "aAéÉe\u0301İß1_-'。，中国\uf900\U00020bb7\U0002b830〇カ"
+    " \t\n\r\u3000\u00a0\u2028\u200b\x0b\x1c\x85\x00\ufffd\ud800"
+)
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -139,7 +142,7 @@ def test_pruning_drops_whole_groups_of_the_rarest_words_and_tells_it(
     monkeypatch.setattr(word_counts, "_BLOCK_CHARACTERS", 1)
     path = write(tmp_path / "a.txt", "a a a b b c c d", "e a", "d")
     counts = count_words([path], UNCASED, max_words=4)
-    # The fifth distinct word comes with the second line. Two may stay: d and e go, but b and c are equals and go too.
+    # The second line brings the fifth word. Two may stay: d and e go, and then b and c, which are equals.
     assert counts.words == {"a": 4, "d": 1}
     assert (counts.num_pruned_words, counts.num_pruned_occurrences) == (4, 6)
     assert counts.num_words == 11

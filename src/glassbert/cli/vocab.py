@@ -17,7 +17,7 @@ from glassbert.errors import DataError, UserError
 if TYPE_CHECKING:
     from glassbert.text.extend import ExtensionPlan
     from glassbert.text.inspection import TextReport, VocabularyReport
-    from glassbert.text.learn import LearnReport
+    from glassbert.text.learn import LearnedVocabulary, LearnSettings
     from glassbert.text.tokenizer import Tokenizer
 
 app = cyclopts.App(name="vocab", help="Learn, inspect and extend vocabularies.")
@@ -64,14 +64,13 @@ def train(
     unused:
         Rows to keep free as [unused1], [unused2], ...
     processes:
-        Processes that count words; as many as there are cores when not given. Does not change the result.
+        Processes that count words, one for each core when not given; the result is the same.
     force:
         Replace a vocabulary that the folder holds.
     json:
         Print the report as JSON.
     """
-    from glassbert.text.learn import LearnSettings, learn_vocabulary
-    from glassbert.text.tokenizer import Tokenizer
+    from glassbert.text.learn import LearnSettings
 
     settings = LearnSettings(
         size=size,
@@ -82,16 +81,11 @@ def train(
         num_unused=unused,
         processes=processes if processes is not None else os.cpu_count() or 1,
     )
-    _check_out(out, force)
-    _check_no_model(out)
-    with _progress() as on_progress:
-        learned = learn_vocabulary(files, settings, on_progress)
-    _save(Tokenizer(learned.vocabulary, lowercase=not cased), out)
+    learned = _learn_into(out, files, settings, force)
     if json:
         print_json({"out": str(out), "sha256": learned.vocabulary.sha256, **asdict(learned.report)})
     else:
-        print(f"{out}: {size:,} pieces, sha256 {learned.vocabulary.sha256}")
-        print("\n".join(_learn_lines(learned.report)))
+        print("\n".join(_learn_lines(out, learned)))
 
 
 @app.command
@@ -174,6 +168,18 @@ def extend(model: Path, /, *, words: Path, out: Path, force: bool = False, json:
         print("\n".join(_extension_lines(plan)))
 
 
+def _learn_into(out: Path, files: list[Path], settings: "LearnSettings", force: bool) -> "LearnedVocabulary":
+    from glassbert.text.learn import learn_vocabulary
+    from glassbert.text.tokenizer import Tokenizer
+
+    _check_out(out, force)
+    _check_no_model(out)
+    with _progress() as on_progress:
+        learned = learn_vocabulary(files, settings, on_progress)
+    _save(Tokenizer(learned.vocabulary, lowercase=not settings.cased), out)
+    return learned
+
+
 def _check_out(out: Path, force: bool) -> None:
     """Refuse a folder that must not be written to, before any work is done."""
     if out.exists() and not out.is_dir():
@@ -224,7 +230,9 @@ def _tell_assumptions(tokenizer: "Tokenizer") -> None:
         remark(f"assumed: {assumption}")
 
 
-def _learn_lines(report: "LearnReport") -> Iterator[str]:
+def _learn_lines(out: Path, learned: "LearnedVocabulary") -> Iterator[str]:
+    report = learned.report
+    yield f"{out}: {report.size:,} pieces, sha256 {learned.vocabulary.sha256}"
     yield f"text      {report.num_words:,} words, {report.num_distinct_words:,} distinct"
     yield f"alphabet  {report.alphabet_size:,} characters in {report.alphabet_rows:,} rows"
     yield f"coverage  {report.coverage:.5%} of {report.num_characters:,} characters"

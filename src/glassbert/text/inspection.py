@@ -198,8 +198,8 @@ def _character_kind(character: str, splitter: WordSplitter) -> str:
 def _dead_pieces(pieces: Sequence[str], splitter: WordSplitter) -> dict[str, str]:
     """Return the pieces that no text can give, each with the name of the reason.
 
-    That longer pieces are matched first kills none: after the longest piece that starts a word, every `##` piece
-    is found.
+    That longer pieces are matched first kills none: after the longest piece that starts a word, every `##`
+    piece is found.
     """
     reasons = {piece: _reason_dead(piece, splitter) for piece in pieces}
     return {piece: reason for piece, reason in reasons.items() if reason is not None}

@@ -37,8 +37,8 @@ class LearnSettings:
     cased: bool = False
     """Keep capital letters and accents."""
     min_count: int = 1
-    """How often a pair of pieces must occur in the text to become a piece. Not 2 by default: the size asked for
-    comes first, and the report tells how rare the last pair is."""
+    """How often a pair of pieces must occur in the text to become a piece. Not 2 by default: the size asked
+    for comes first, and the report tells how rare the last pair is."""
     alphabet_coverage: float = 0.9999
     """Which share of the characters of the text the alphabet covers, the most frequent characters first."""
     max_alphabet: int | None = None
