@@ -103,6 +103,8 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _read_vocabulary(folder: Path, engine: Mapping[str, Any]) -> Vocabulary:
     """Read `vocab.txt`, or the same from `tokenizer.json`; when both are there they must agree."""
     path = folder / _VOCABULARY
+    if not engine and not path.exists():
+        raise ModelError(f"{folder}: holds neither {_VOCABULARY} nor {_ENGINE}; is it a model folder?")
     if not engine:
         return Vocabulary.load(path)
     ids: dict[str, int] = engine["model"]["vocab"]
