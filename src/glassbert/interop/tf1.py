@@ -23,7 +23,7 @@ _READER_VERSION = 1
 # Within what numpy allows; no model comes near.
 _MAX_DIMENSIONS = 32
 _MAX_ELEMENTS = 2**56
-# TensorFlow's numbers for types; those without a numpy type are here for the error message.
+# TensorFlow's numbers for types.
 _TYPES = {
     1: "float32",
     2: "float64",
@@ -38,6 +38,7 @@ _TYPES = {
     22: "uint32",
     23: "uint64",
 }
+# Those that numpy lacks or that no model uses, for the error message.
 _UNSUPPORTED_TYPES = {
     7: "string",
     8: "complex64",
@@ -237,7 +238,5 @@ def to_huggingface(bundle: Bundle) -> tuple[dict[str, NDArray[Any]], Skipped]:
             (optimizer if is_optimizer_state(name) else unexpected).append(name)
     if not tensors:
         found = ", ".join(map(repr, bundle.names()[:3]))
-        raise ModelError(
-            f"{bundle.index_path}: none of its variables is of a TF1 BERT; the first are {found}"
-        )
+        raise ModelError(f"{bundle.index_path}: no variable of a TF1 BERT is in it; the first are {found}")
     return tensors, Skipped(tuple(optimizer), tuple(unexpected))

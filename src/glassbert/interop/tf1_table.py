@@ -126,19 +126,16 @@ def _read_block(file: Bytes, handle: Cursor) -> bytes:
     end = offset + size + 1
     if end + _CHECKSUM_SIZE > len(file) - _FOOTER_SIZE:
         raise Damaged(f"a block of {size} bytes at {offset} goes beyond the {len(file)} bytes of the file")
-    if masked_crc32c(file[offset:end]) != int.from_bytes(
-        file[end : end + _CHECKSUM_SIZE].tobytes(), "little"
-    ):
+    stored = int.from_bytes(file[end : end + _CHECKSUM_SIZE].tobytes(), "little")
+    if masked_crc32c(file[offset:end]) != stored:
         raise Damaged(f"the block of {size} bytes at {offset} fails its checksum")
     match int(file[end - 1]):
         case 0:
             return file[offset : end - 1].tobytes()
         case 1:
-            raise Unsupported("its blocks are compressed with snappy; save it again with TensorFlow's Saver")
+            raise Unsupported("has blocks compressed with snappy; save it again with TensorFlow's Saver")
         case kind:
-            raise Unsupported(
-                f"its blocks are of the unknown kind {kind}; save it again with TensorFlow's Saver"
-            )
+            raise Unsupported(f"has blocks of unknown kind {kind}; save it again with TensorFlow's Saver")
 
 
 def _read_entries(contents: bytes) -> Iterator[tuple[bytes, bytes]]:
