@@ -1,8 +1,8 @@
 """What BERT's rules see in one character: space, punctuation, accent, Chinese character.
 
-Python's Unicode tables grow with every Python. Those of the engine (`tokenizers`) have stood still: its
-categories are those of Unicode 8, its decompositions those of Unicode 9; only its lower-casing is new (Unicode
-17). Models meet what the engine does, so the engine is right. The tables below name every code point where a
+Python's Unicode tables grow with every Python. Those of the engine (`tokenizers`) have stood still:
+categories are as of Unicode 8, decompositions as of Unicode 9; only lower-casing is new (Unicode 17).
+Models meet what the engine does, so the engine is right. The tables below name every code point where a
 Python with Unicode 14 to 17 would decide otherwise; a test goes through all code points.
 """
 
