@@ -36,11 +36,14 @@ CJK = (
 )
 """Ranges for a regular expression."""
 
-_CJK_CHARACTER, _CJK_RUN = re.compile(f"[{CJK}]"), re.compile(f"[{CJK}]+")
+_CJK_RUN = re.compile(f"[{CJK}]+")
 
 # `str.split` takes the first ones for spaces, but BERT deletes them. The last are lone surrogates: JSON can
 # hold them, the engine cannot.
 _DELETED = re.compile("[\x0b\x0c\x1c-\x1f\x85\ud800-\udfff]")
+
+# All printable ASCII that is neither letter nor digit is punctuation to BERT, symbols too.
+_ASCII_WORD = re.compile("[A-Za-z0-9]+|[^A-Za-z0-9]")
 
 _BLOCK_CHARACTERS = 1 << 21
 _PACKED_SUFFIXES = (".gz", ".zst")
@@ -93,18 +96,21 @@ class WordSplitter:
         text = _DELETED.sub("", text)
         raw_counts: Counter[str] = Counter()
         if self._settings.tokenize_chinese_chars:
-            raw_counts.update(_CJK_CHARACTER.findall(text))
+            raw_counts.update("".join(_CJK_RUN.findall(text)))
             text = _CJK_RUN.sub(" ", text)
         # Each distinct run between spaces is normalised once: most runs of a language occur again and again.
         raw_counts.update(text.split())
         counts: Counter[str] = Counter()
         for raw, count in raw_counts.items():
-            if raw.isascii() and raw.isalnum():
-                counts[raw.lower() if self._settings.lowercase else raw] += count
-            else:
-                for word in self.words(raw):
-                    counts[word] += count
+            for word in self._words_of_run(raw):
+                counts[word] += count
         return counts
+
+    def _words_of_run(self, run: str) -> list[str]:
+        """Return `words` of a run without spaces; what is plain ASCII does not need the engine."""
+        if run.isascii() and run.isprintable():
+            return _ASCII_WORD.findall(run.lower() if self._settings.lowercase else run)
+        return self.words(run)
 
 
 def input_files(paths: Sequence[Path]) -> list[Path]:
