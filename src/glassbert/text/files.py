@@ -2,23 +2,22 @@
 
 import gzip
 import importlib
-import io
 import os
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any
 
 from glassbert.errors import DataError, UserError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_CHUNK_BYTES = 1 << 16
 
 
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without their line ends; `.gz` and `.zst` are unpacked on the way."""
-    with _open(path) as raw_lines:
-        yield from decoded_lines(_checked(raw_lines, path), str(path))
+    return decoded_lines(_checked(_raw_lines(path), path), str(path))
 
 
 def decoded_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
@@ -61,18 +60,23 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _open(path: Path) -> BinaryIO:
+def _raw_lines(path: Path) -> Iterator[bytes]:
     if path.suffix == ".gz":
-        return cast(BinaryIO, gzip.open(path, "rb"))
-    if path.suffix == ".zst":
-        return _open_zstandard(path)
-    return path.open("rb")
+        with gzip.open(path, "rb") as packed:
+            yield from packed
+    elif path.suffix == ".zst":
+        yield from _zstandard_lines(path)
+    else:
+        with path.open("rb") as file:
+            yield from file
 
 
-def _open_zstandard(path: Path) -> BinaryIO:
-    """Open with the module of Python 3.14 or with the `zstandard` package, whichever is there."""
+def _zstandard_lines(path: Path) -> Iterator[bytes]:
+    """Unpack with the module of Python 3.14 or with the `zstandard` package, whichever is there."""
     try:
-        return cast(BinaryIO, importlib.import_module("compression.zstd").open(path, "rb"))
+        with importlib.import_module("compression.zstd").open(path, "rb") as packed:
+            yield from packed
+        return
     except ImportError:
         pass
     try:
@@ -82,9 +86,26 @@ def _open_zstandard(path: Path) -> BinaryIO:
             f"{path}: reading .zst needs Python 3.14 or the package zstandard; "
             "install it with `pip install zstandard`, or unpack the file first"
         ) from None
-    file = path.open("rb")
-    reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=True)
-    return cast(BinaryIO, io.BufferedReader(reader))
+    rest = b""
+    for chunk in _zstandard_chunks(path, zstandard.ZstdDecompressor()):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line + b"\n" for line in lines)
+    if rest:
+        yield rest
+
+
+def _zstandard_chunks(path: Path, decompressor: Any) -> Iterator[bytes]:
+    """Unpack frame by frame: the package's own file reader takes a file that was cut off for a whole one."""
+    frame = None
+    with path.open("rb") as file:
+        while data := file.read(_CHUNK_BYTES):
+            while data:
+                frame = frame or decompressor.decompressobj()
+                yield frame.decompress(data)
+                data = frame.unused_data if frame.eof else b""
+                frame = None if frame.eof else frame
+    if frame is not None:
+        raise EOFError("the last frame is not complete")
 
 
 def _checked(raw_lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
