@@ -98,8 +98,8 @@ def _of_config_file(path: Path, language: Language) -> Accounting:
 
 
 def _of_folder(folder: Path, language: Language) -> Accounting:
-    stored = read_stored(folder)
-    config = read_config(_read_json(folder / "config.json"), str(folder / "config.json"), stored.file_names)
+    data, config_path, stored = read_stored(folder)
+    config = read_config(data, str(config_path), stored.file_names)
     encoder = config.encoder
     if encoder.tie_word_embeddings:
         stored = without_tied_decoder(stored, folder, (encoder.vocab_size, encoder.hidden_size))
@@ -160,8 +160,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     # Beside `interop.weights.read_json`, which comes with torch: a config.json must not wait for it.
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelError(f"no {path.name} in {path.parent}; is it a model folder?") from None
     except ValueError as error:
         raise ModelError(f"{path}: not JSON: {error}") from None
     if not isinstance(content, dict):

@@ -59,6 +59,8 @@ def _file(stored: StoredTensors, findings: Findings) -> Iterator[dict[Language, 
         "zh": f"已与权重文件核对：{len(stored.shapes)} 个张量的形状与 config.json 推算的完全一致，"
         f"共 {findings.total:,} 个数，等于总数。",
     }
+    for remark in stored.remarks:
+        yield {"en": remark, "zh": remark}
     if stored.repeated:
         names = ", ".join(stored.repeated)
         yield {

@@ -1,8 +1,9 @@
 """Closing a parameter table against a weight file: every tensor must be there, with the shape foretold."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from glassbert.errors import ModelError
 from glassbert.interop.names import modernise, nearest, to_ours, to_theirs
@@ -21,6 +22,8 @@ class StoredTensors:
     """Names in the file of tensors that stand there a second time; they are counted once."""
     buffers: tuple[str, ...] = ()
     """Names in the file of tensors that are no weights."""
+    remarks: tuple[str, ...] = ()
+    """What the reader passed over."""
 
     @property
     def parts(self) -> frozenset[str]:
@@ -33,13 +36,12 @@ class StoredTensors:
         return map(to_theirs, self.shapes)
 
 
-def read_stored(folder: Path) -> StoredTensors:
-    """Return the shapes of a model folder's weights; no value is read."""
-    from glassbert.interop.weights import read_shapes  # imports torch, which no other source has to wait for
-
+def read_stored(folder: Path) -> tuple[Mapping[str, Any], Path, StoredTensors]:
+    """Return the content of a model folder's config, its path, and the shapes of the weights."""
+    config, config_path, stored_shapes, remarks = _read(folder)
     shapes: dict[str, Shape] = {}
     repeated, buffers = [], []
-    for file_name, shape in read_shapes(folder).items():
+    for file_name, shape in stored_shapes.items():
         modern = modernise(file_name)
         if modern is None:
             buffers.append(file_name)
@@ -51,7 +53,21 @@ def read_stored(folder: Path) -> StoredTensors:
             _check_shape(folder, file_name, shape, shapes[name])
             repeated.append(file_name)
         shapes[name] = shape
-    return StoredTensors(shapes, tuple(repeated), tuple(buffers))
+    return config, config_path, StoredTensors(shapes, tuple(repeated), tuple(buffers), remarks)
+
+
+def _read(folder: Path) -> tuple[Mapping[str, Any], Path, Mapping[str, Shape], tuple[str, ...]]:
+    # These import torch, which no other source of a table has to wait for.
+    from glassbert.interop.source import read_source
+    from glassbert.interop.tf1 import find_checkpoint
+    from glassbert.interop.weights import read_json, read_shapes
+
+    if find_checkpoint(folder) is None or any(folder.glob("*.safetensors")):
+        config_path = folder / "config.json"
+        return read_json(config_path), config_path, read_shapes(folder), ()
+    source = read_source(folder)
+    shapes = {name: tuple(tensor.shape) for name, tensor in source.tensors.items()}
+    return source.config, source.config_path, shapes, source.notes
 
 
 def without_tied_decoder(stored: StoredTensors, folder: Path, shape: Shape) -> StoredTensors:
@@ -60,7 +76,7 @@ def without_tied_decoder(stored: StoredTensors, folder: Path, shape: Shape) -> S
         return stored
     _check_shape(folder, to_theirs(DECODER), stored.shapes[DECODER], shape)
     others = {name: shape for name, shape in stored.shapes.items() if name != DECODER}
-    return StoredTensors(others, (*stored.repeated, to_theirs(DECODER)), stored.buffers)
+    return replace(stored, shapes=others, repeated=(*stored.repeated, to_theirs(DECODER)))
 
 
 def close(stored: StoredTensors, expected: Mapping[str, Shape], folder: Path) -> None:
