@@ -29,15 +29,15 @@ def fill(model: str, text: str, *, top: int = 5, json: bool = False) -> None:
     top:
         How many candidates to show for each mask.
     json:
-        Print one list of {"token", "score"} per mask.
+        Print a list of {"token", "score"} for each mask, one a line.
     """
     from glassbert.inference.model import load
 
     results = load(model).fill(text, top=top)
-    if json:
-        print_json([[{"token": c.token, "score": c.score} for c in candidates] for candidates in results])
-        return
     for number, candidates in enumerate(results, start=1):
+        if json:
+            print_json([{"token": candidate.token, "score": candidate.score} for candidate in candidates])
+            continue
         for candidate in candidates:
             mask = f"{number}\t" if len(results) > 1 else ""
             print(f"{mask}{candidate.score:.4f}\t{candidate.token}")

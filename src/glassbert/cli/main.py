@@ -9,7 +9,7 @@ import sys
 import cyclopts
 
 import glassbert
-from glassbert.cli import convert, inference, tokenize, vocab
+from glassbert.cli import convert, demo, inference, params, tokenize, vocab
 from glassbert.errors import UserError
 
 EXIT_USAGE = 2
@@ -25,8 +25,10 @@ def build_app() -> cyclopts.App:
         default_parameter=cyclopts.Parameter(negative=()),
         result_action="return_value",
     )
-    app.command(tokenize.tokenize)
+    app.command(demo.demo)
     app.command(vocab.app)
+    app.command(tokenize.tokenize)
+    app.command(params.params)
     app.command(inference.fill)
     app.command(inference.embed)
     app.command(convert.convert)
@@ -37,6 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one verb and return its exit code."""
     try:
         build_app()(argv, exit_on_error=False, print_error=False)
+        sys.stdout.flush()  # now, where a reader that has left can still be told from a fault
     except cyclopts.CycloptsError as error:
         return _fail(" ".join(str(error).split()), EXIT_USAGE)
     except UserError as error:

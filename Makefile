@@ -1,0 +1,56 @@
+# Everything sets up what it needs: `make demo` on a machine with only Python and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Only the light extras: the benchmarks' peers are installed by `make bench`.
+INSTALLED := $(VENV)/.installed
+DEV_INSTALLED := $(VENV)/.installed-dev
+BENCH_INSTALLED := $(VENV)/.installed-bench
+BENCHMARKS := $(wildcard benchmarks/*.py)
+
+.PHONY: help demo check format test test-slow bench clean
+.DEFAULT_GOAL := help
+
+help:  ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) install --quiet -c constraints.txt -e .
+	touch $@
+
+$(DEV_INSTALLED): $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) install --quiet -c constraints.txt -e '.[dev,zh]'
+	touch $@ $(INSTALLED)
+
+$(BENCH_INSTALLED): $(DEV_INSTALLED)
+	$(PIP) install --quiet -c constraints.txt -e '.[bench]'
+	touch $@
+
+demo: $(INSTALLED)  ## Walk through all that exists, on built-in text
+	$(BIN)/glassbert demo
+
+check: $(DEV_INSTALLED)  ## Formatting, lint, types, spelling
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/typos
+
+format: $(DEV_INSTALLED)  ## Let ruff put the code in order
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: $(DEV_INSTALLED)  ## The test suite: offline, on the CPU
+	$(BIN)/pytest -q
+
+test-slow: $(DEV_INSTALLED)  ## The long comparisons on large corpora
+	$(BIN)/pytest -q -m slow
+
+bench: $(BENCH_INSTALLED)  ## Ours and the peers, side by side (close other programs first)
+	for script in $(BENCHMARKS); do $(BIN)/python $$script || exit 1; done
+
+clean:  ## Remove what was made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
