@@ -107,6 +107,6 @@ def _tell_losses(encoding: "Encoding", where: str) -> None:
     """Say what of the text the model will not see."""
     for cut in encoding.cut:
         name = {"a": "text", "b": "pair"}[cut.text]
-        remark(f"{where}cut {cut.num_pieces} pieces: characters {cut.start}-{cut.end} of the {name}")
+        remark(f"{where}pieces cut: {cut.num_pieces}, characters {cut.start}-{cut.end} of the {name}")
     if encoding.num_unknown:
-        remark(f"{where}{encoding.num_unknown} of {len(encoding.ids)} pieces are [UNK]")
+        remark(f"{where}pieces unknown: {encoding.num_unknown} of {len(encoding.ids)}")
