@@ -126,8 +126,8 @@ def merge_naively(alphabet: list[str], counts: dict[str, int], num_wanted: int, 
             break
         left, right = ranked[0][0]
         merged = left + right[2:]
-        if merged not in pieces:
-            pieces.append(merged)
+        assert merged not in pieces
+        pieces.append(merged)
         for spelled in words.values():
             index = 0
             while index < len(spelled) - 1:

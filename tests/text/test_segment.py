@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -78,7 +79,7 @@ def test_a_missing_package_is_told_with_how_to_install_it(
 
 def test_jieba_writes_neither_log_lines_nor_a_cache_file(tmp_path: Path) -> None:
     code = "from glassbert.text.segment import segmenter; segmenter('jieba').words('北京大学')"
-    environment = {"TMPDIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([sys.executable, "-W", "always", "-c", code], env=environment, capture_output=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert not list(tmp_path.iterdir())

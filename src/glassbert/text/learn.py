@@ -184,11 +184,11 @@ class Merger:
         self.last_count = 0
         self.num_unspelled = 0
         """Occurrences of the words left out."""
-        self._ids = {piece: id_ for id_, piece in enumerate(alphabet)}
+        ids = {piece: id_ for id_, piece in enumerate(alphabet)}
         self._words: list[list[int]] = []
         self._word_counts: list[int] = []
-        for word, count in sorted(counts.items()):
-            spelled = self._spell(word)
+        for word, count in counts.items():
+            spelled = _spell(word, ids)
             if spelled is None:
                 self.num_unspelled += count
             elif len(spelled) > 1:
@@ -215,14 +215,6 @@ class Merger:
             self._merge(pair)
             yield len(self.pieces) - start
 
-    def _spell(self, word: str) -> list[int] | None:
-        if len(word) > MAX_CHARACTERS_PER_WORD:
-            return None
-        try:
-            return [self._ids[word[0]], *(self._ids[f"##{character}"] for character in word[1:])]
-        except KeyError:
-            return None
-
     def _most_frequent_pair(self, min_count: int) -> Pair | None:
         while self._heap:
             negative_count, pair = heapq.heappop(self._heap)
@@ -237,7 +229,10 @@ class Merger:
 
     def _merge(self, pair: Pair) -> None:
         """Make one piece of ``pair`` wherever it stands, and bring all counts up to date."""
-        merged = self._id_of(self.pieces[pair[0]] + self.pieces[pair[1]].removeprefix("##"))
+        # The piece is always new: no merge crosses the borders of a piece before it is whole, so the same
+        # characters always grow into it by the same merges: `ab` + `##c` rules out `a` + `##bc`.
+        merged = len(self.pieces)
+        self.pieces.append(self.pieces[pair[0]] + self.pieces[pair[1]].removeprefix("##"))
         changes: dict[Pair, int] = defaultdict(int)
         for index in self._words_with.pop(pair):
             old = self._words[index]
@@ -267,12 +262,15 @@ class Merger:
             if change > 0:
                 heapq.heappush(self._heap, (-count, pair))
 
-    def _id_of(self, piece: str) -> int:
-        """Return the id of ``piece``, a new one if need be: `ab` + `##c` and `a` + `##bc` spell the same."""
-        id_ = self._ids.setdefault(piece, len(self.pieces))
-        if id_ == len(self.pieces):
-            self.pieces.append(piece)
-        return id_
+
+def _spell(word: str, ids: dict[str, int]) -> list[int] | None:
+    """Return ``word`` in pieces of one character; None when the tokenizer makes it [UNK]."""
+    if len(word) > MAX_CHARACTERS_PER_WORD:
+        return None
+    try:
+        return [ids[word[0]], *(ids[f"##{character}"] for character in word[1:])]
+    except KeyError:
+        return None
 
 
 def _replace(word: list[int], pair: Pair, merged: int) -> list[int]:
