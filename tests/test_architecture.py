@@ -15,13 +15,14 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # A package may import from those named behind it, and from itself.
 ARROWS = {
     "errors": set(),
+    "storage": {"errors"},
     "config": {"errors"},
-    "text": {"errors", "config"},
+    "text": {"errors", "storage", "config"},
     "model": {"errors", "config"},
-    "interop": {"errors", "config", "text", "model"},
-    "inference": {"errors", "config", "text", "model", "interop"},
-    "glassbox": {"errors", "config", "text", "model", "interop", "inference"},
-    "cli": {"errors", "config", "text", "model", "interop", "inference", "glassbox"},
+    "interop": {"errors", "storage", "config", "text", "model"},
+    "inference": {"errors", "storage", "config", "text", "model", "interop"},
+    "glassbox": {"errors", "storage", "config", "text", "model", "interop", "inference"},
+    "cli": {"errors", "storage", "config", "text", "model", "interop", "inference", "glassbox"},
 }
 
 

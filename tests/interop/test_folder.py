@@ -12,7 +12,7 @@ from torch import Tensor
 from glassbert.config import BertConfig, ModelConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.model import load
-from glassbert.interop.folder import convert, new_folder, write_model
+from glassbert.interop.folder import convert, write_model
 from glassbert.interop.source import read_source
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
@@ -105,22 +105,6 @@ def test_a_failed_conversion_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(ModelError):
         convert(theirs, tmp_path / "ours")
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
-
-
-def test_a_crash_while_writing_keeps_the_old_folder(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "old").write_text("kept")
-
-    def crash() -> None:
-        with new_folder(out, may_replace=True) as folder:
-            (folder / "new").write_text("half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        crash()
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert (out / "old").read_text() == "kept"
 
 
 def test_pooling_files_come_along(tmp_path: Path) -> None:

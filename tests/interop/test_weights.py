@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from glassbert.errors import ModelError
-from glassbert.interop.weights import read_json, read_pickled_weights, read_shapes, read_weights
+from glassbert.interop.weights import read_pickled_weights, read_shapes, read_weights
 from oracles import make_oracle, save_oracle
 
 
@@ -75,10 +75,3 @@ def test_a_pickle_with_code_in_it_is_not_run(tmp_path: Path, capsys: pytest.Capt
     with pytest.raises(ModelError, match="nothing was loaded"):
         read_pickled_weights(path)
     assert "a pickle ran code" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("content", "message"), [("[1]", "expected a JSON object"), ("{", "not JSON")])
-def test_json_that_is_not_an_object_is_refused(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "config.json").write_text(content)
-    with pytest.raises(ModelError, match=message):
-        read_json(tmp_path / "config.json")

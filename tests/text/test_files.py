@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from glassbert.errors import DataError, UserError
-from glassbert.text.files import decoded_lines, read_lines, write_atomically
+from glassbert.text.files import decoded_lines, read_lines
 
 TEXT = "first\nzweite Zeile: größer\n\n第三行\u2028same line\nlast"
 LINES = ["first", "zweite Zeile: größer", "", "第三行\u2028same line", "last"]
@@ -114,34 +114,6 @@ def test_zst_is_read_by_the_package_frame_by_frame_and_a_cut_file_is_told(
     (tmp_path / "text.zst").write_bytes(frames[:-3])
     with pytest.raises(DataError, match=r"damaged after line \d \(the last frame is not complete\)"):
         list(read_lines(tmp_path / "text.zst"))
-
-
-def test_writing_replaces_the_whole_file_and_leaves_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "file.txt"
-    path.write_bytes(b"a long old content")
-    write_atomically(path, b"new")
-    assert path.read_bytes() == b"new"
-    assert os.listdir(tmp_path) == ["file.txt"]
-    umask = os.umask(0)
-    os.umask(umask)
-    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
-
-
-@pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    path = tmp_path / "file.txt"
-    path.write_bytes(b"old")
-
-    def fail(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, step, fail)
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["file.txt"]
 
 
 def test_any_source_of_raw_lines_can_be_decoded() -> None:

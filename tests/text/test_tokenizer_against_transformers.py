@@ -89,12 +89,23 @@ def test_real_text_comes_out_as_from_transformers_and_the_reference(
     assert num_cut >= 10_000
 
 
-@pytest.mark.parametrize("lowercase", [True, False])
-def test_a_folder_of_ours_is_the_same_tokenizer_in_transformers(tmp_path: Path, lowercase: bool) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"lowercase": True},
+        {"lowercase": False},
+        {"lowercase": True, "strip_accents": False},
+        {"lowercase": False, "strip_accents": True},
+        {"lowercase": True, "tokenize_chinese_chars": False},
+    ],
+)
+def test_a_folder_of_ours_is_the_same_tokenizer_in_transformers(
+    tmp_path: Path, settings: dict[str, bool]
+) -> None:
     from transformers import AutoTokenizer, BertTokenizerFast
 
     golden = json.loads((GOLDEN / "tokenizer.json").read_text(encoding="utf-8"))
-    ours = Tokenizer(Vocabulary(tuple(golden["pieces"])), lowercase=lowercase, max_length=99)
+    ours = Tokenizer(Vocabulary(tuple(golden["pieces"])), **settings, max_length=99)
     ours.save(tmp_path)
     for loader in (AutoTokenizer, BertTokenizerFast):
         theirs = loader.from_pretrained(tmp_path)

@@ -133,8 +133,9 @@ def _make(story: Story, folder: Path, tokenizer: "Tokenizer") -> "Model":
     from glassbert.config import ModelConfig, preset
     from glassbert.glassbox.accounting import params
     from glassbert.inference.model import load
-    from glassbert.interop.folder import new_folder, write_model
+    from glassbert.interop.folder import write_model
     from glassbert.model.init import new_bert
+    from glassbert.storage import new_folder
 
     shape = preset("tiny", vocab_size=len(tokenizer.vocabulary), max_position_embeddings=128)
     network = new_bert(ModelConfig(encoder=shape, head="pretraining"), seed=SEED)

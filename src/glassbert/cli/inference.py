@@ -109,7 +109,7 @@ def _save(path: Path, chunks: list[Any]) -> None:
 
     import numpy as np
 
-    from glassbert.text.files import write_atomically
+    from glassbert.storage import write_atomically
 
     buffer = io.BytesIO()
     np.save(buffer, np.concatenate(chunks) if chunks else np.zeros((0, 0), dtype=np.float32))

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from glassbert.cli.models import model_folder
 from glassbert.cli.output import print_json, remark, stdin_lines
@@ -86,9 +85,8 @@ def _print_table(encoding: "Encoding", text: str, pair: str, *, is_first: bool) 
     for position, (piece, id_, segment, (start, end)) in enumerate(rows):
         source = _readable((pair if segment else text)[start:end])
         cells = (str(position), _readable(piece), str(id_), str(segment), f"{start}-{end}", source)
-        # `Text`, since rich would take "[CLS]" in a plain string for markup.
-        table.add_row(*map(Text, cells))
-    console = Console(highlight=False)
+        table.add_row(*cells)
+    console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = 1000  # a file or a pipe has no edge to wrap at
     with console.capture() as capture:

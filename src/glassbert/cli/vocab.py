@@ -1,8 +1,6 @@
 """`glassbert vocab`: learn, inspect and extend vocabularies."""
 
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import cyclopts
 
+from glassbert.cli.models import model_folder
 from glassbert.cli.output import print_json, progress_bar, remark
 from glassbert.errors import DataError, UserError
+from glassbert.storage import new_folder
 
 if TYPE_CHECKING:
     from glassbert.text.extend import ExtensionPlan
@@ -89,7 +89,7 @@ def train(
 
 
 @app.command
-def inspect(folder: Path, /, *, text: list[Path] | None = None, json: bool = False) -> None:
+def inspect(folder: str, /, *, text: list[Path] | None = None, json: bool = False) -> None:
     """Show what the rows of a vocabulary are, which can never be used, and how it does on a text.
 
     Parameters
@@ -104,7 +104,7 @@ def inspect(folder: Path, /, *, text: list[Path] | None = None, json: bool = Fal
     from glassbert.text.inspection import inspect_text, inspect_vocabulary
     from glassbert.text.tokenizer import Tokenizer
 
-    tokenizer = Tokenizer.load(folder)
+    tokenizer = Tokenizer.load(model_folder(folder))
     _tell_assumptions(tokenizer)
     report = inspect_vocabulary(tokenizer)
     text_report = None
@@ -121,7 +121,7 @@ def inspect(folder: Path, /, *, text: list[Path] | None = None, json: bool = Fal
 
 
 @app.command
-def extend(model: Path, /, *, words: Path, out: Path, force: bool = False, json: bool = False) -> None:
+def extend(model: str, /, *, words: Path, out: Path, force: bool = False, json: bool = False) -> None:
     """Add words to the vocabulary of a model, or of a folder with a vocabulary only.
 
     Free [unusedN] rows are taken first. A model's new row starts as the mean of the word's old pieces.
@@ -143,10 +143,11 @@ def extend(model: Path, /, *, words: Path, out: Path, force: bool = False, json:
     from glassbert.text.files import read_lines
     from glassbert.text.tokenizer import Tokenizer
 
-    if out.resolve() == model.resolve():
+    source = model_folder(model)
+    if out.resolve() == source.resolve():
         raise UserError(f"{out} is the folder that is read; name another one to write to")
     _check_out(out, force)
-    tokenizer = Tokenizer.load(model)
+    tokenizer = Tokenizer.load(source)
     _tell_assumptions(tokenizer)
     plan = plan_extension(tokenizer, list(read_lines(words)))
     if not plan.rows:
@@ -154,10 +155,10 @@ def extend(model: Path, /, *, words: Path, out: Path, force: bool = False, json:
             f"{words}: no word to add ({len(plan.already)} are pieces already, {len(plan.refused)} cannot "
             "be pieces); one new word a line is expected"
         )
-    if _holds_model(model):
+    if _holds_model(source):
         from glassbert.interop.resize import extend_rows
 
-        extend_rows(model, out, plan, may_replace=force)
+        extend_rows(source, out, plan, may_replace=force)
     else:
         _check_no_model(out)
         _save(Tokenizer(plan.vocabulary, **asdict(tokenizer.settings)), out)
@@ -202,13 +203,8 @@ def _save(tokenizer: "Tokenizer", out: Path) -> None:
     if out.exists():
         tokenizer.save(out)
         return
-    out.parent.mkdir(parents=True, exist_ok=True)
-    aside = out.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
-    try:
-        tokenizer.save(aside)
-        os.replace(aside, out)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+    with new_folder(out) as folder:
+        tokenizer.save(folder)
 
 
 @contextmanager

@@ -1,10 +1,8 @@
 """Where every parameter sits: the table of a preset, of a config.json or of a model folder."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from glassbert.config import PRESETS, BertConfig, Head, ModelConfig, preset
 from glassbert.errors import ModelError, UserError
@@ -13,6 +11,7 @@ from glassbert.glassbox.closing import StoredTensors, close, read_stored, withou
 from glassbert.glassbox.cost import Cost, WeightMemory, cost, weight_memory
 from glassbert.glassbox.parameter_table import TOPS, Group, Row, Table
 from glassbert.interop.config_json import read_config
+from glassbert.storage import read_json
 
 __all__ = ["Accounting", "Group", "Row", "params"]
 
@@ -89,7 +88,7 @@ def params(source: str | Path, *, language: Language = "en") -> Accounting:
 
 
 def _of_config_file(path: Path, language: Language) -> Accounting:
-    data = _read_json(path)
+    data = read_json(path)
     config = read_config(data, str(path))
     # Without these a file tells the shape of an encoder, as a preset does, and not what sits on it.
     is_whole_model = bool(data.get("architectures")) or "has_pooler" in data
@@ -154,14 +153,3 @@ def _account(
 
 def _with_shares(group: Group, total: int) -> Group:
     return replace(group, rows=tuple(replace(row, share=row.count / total) for row in group.rows))
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    # Beside `interop.weights.read_json`, which comes with torch: a config.json must not wait for it.
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ModelError(f"{path}: not JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise ModelError(f"{path}: expected a JSON object, found {type(content).__name__}")
-    return content

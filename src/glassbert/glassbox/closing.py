@@ -7,6 +7,7 @@ from typing import Any
 
 from glassbert.errors import ModelError
 from glassbert.interop.names import modernise, nearest, to_ours, to_theirs
+from glassbert.storage import read_json
 
 DECODER = "mlm.decoder.weight"
 
@@ -60,7 +61,7 @@ def _read(folder: Path) -> tuple[Mapping[str, Any], Path, Mapping[str, Shape], t
     # These import torch, which no other source of a table has to wait for.
     from glassbert.interop.source import read_source
     from glassbert.interop.tf1 import find_checkpoint
-    from glassbert.interop.weights import read_json, read_shapes
+    from glassbert.interop.weights import read_shapes
 
     if find_checkpoint(folder) is None or any(folder.glob("*.safetensors")):
         config_path = folder / "config.json"

@@ -12,12 +12,12 @@ import torch
 from glassbert.config import ModelConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.engine import Engine
-from glassbert.model.pooling import Pooling
 from glassbert.interop.huggingface import LoadReport, build
 from glassbert.interop.sentence_transformers import read_sentence_settings
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.layout import Batch
+from glassbert.model.pooling import Pooling
 from glassbert.text.tokenizer import Encoding, Tokenizer
 from glassbert.text.truncate import Keep
 
@@ -141,8 +141,8 @@ def load(folder: str | Path) -> Model:
     rows = network.config.encoder.vocab_size
     if len(tokenizer.vocabulary) > rows:
         raise ModelError(
-            f"{folder}: the vocabulary has {len(tokenizer.vocabulary)} pieces, but the model has {rows} rows; "
-            "use the vocabulary that the model was trained with"
+            f"{folder}: the vocabulary has {len(tokenizer.vocabulary)} pieces, but the model has {rows} "
+            "rows; use the vocabulary that the model was trained with"
         )
     settings = read_sentence_settings(folder)
     limits = [network.config.encoder.max_position_embeddings, tokenizer.max_length]

@@ -1,12 +1,8 @@
 """Writing model folders: whole or not at all, readable by `transformers`, with where they came from."""
 
-import hashlib
 import json
-import os
-import secrets
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +16,7 @@ from glassbert.interop.sentence_transformers import read_sentence_settings
 from glassbert.interop.source import Source, read_source
 from glassbert.interop.weights import WEIGHTS, write_weights
 from glassbert.model.bert import Bert
-from glassbert.text.files import write_atomically
+from glassbert.storage import new_folder, sha256_of, write_atomically, write_json
 from glassbert.text.tokenizer import Tokenizer
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -31,38 +27,6 @@ SENTENCE_FILES = (
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
 )
-
-
-@contextmanager
-def new_folder(out: Path, *, may_replace: bool = False) -> Iterator[Path]:
-    """Give a folder to write into; it becomes ``out`` when all went well and leaves no trace otherwise."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is a file; name a folder to write to")
-    if out.is_dir() and any(out.iterdir()) and not may_replace:
-        raise UserError(f"{out} is not empty; name another folder, or add --force to replace it")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    aside = out.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
-    aside.mkdir()
-    try:
-        yield aside
-        for path in aside.rglob("*"):
-            if path.is_file():
-                _sync(path)
-        _put_in_place(aside, out)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
-
-
-def _put_in_place(aside: Path, out: Path) -> None:
-    """Rename ``aside`` to ``out``; what stood there is deleted only after the new folder has its name."""
-    if not out.exists():
-        os.replace(aside, out)
-        return
-    old = out.with_name(f".{out.name}.{secrets.token_hex(4)}.old")
-    os.replace(out, old)
-    os.replace(aside, out)
-    shutil.rmtree(old)
 
 
 def write_model(
@@ -76,8 +40,8 @@ def write_model(
     if dtype not in DTYPES:
         raise UserError(f"dtype={dtype!r}; expected one of {', '.join(DTYPES)}")
     write_weights(state_for_file(network, DTYPES[dtype]), folder / WEIGHTS)
-    _write_json(folder / "config.json", write_config(network.config, dtype))
-    _write_json(folder / "run.json", {"glassbert": glassbert.__version__, "torch": torch.__version__, **run})
+    write_json(folder / "config.json", write_config(network.config, dtype))
+    write_json(folder / "run.json", {"glassbert": glassbert.__version__, "torch": torch.__version__, **run})
     tokenizer.save(folder)
     write_atomically(folder / "README.md", _card(network, run).encode("utf-8"))
 
@@ -106,12 +70,7 @@ def convert(
 
 
 def _origin(source: Source) -> dict[str, Any]:
-    return {"kind": source.kind, "sha256": {path.name: _sha256(path) for path in source.files}}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return {"kind": source.kind, "sha256": {path.name: sha256_of(path) for path in source.files}}
 
 
 def _card(network: Bert, run: Mapping[str, Any]) -> str:
@@ -146,12 +105,3 @@ def _card(network: Bert, run: Mapping[str, Any]) -> str:
         "```",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8"))
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

@@ -6,10 +6,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from glassbert.interop.folder import new_folder, write_model
+from glassbert.interop.folder import write_model
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
+from glassbert.storage import new_folder
 from glassbert.text.extend import ExtensionPlan
 from glassbert.text.tokenizer import Tokenizer
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from glassbert.errors import ModelError
-from glassbert.interop.weights import read_json
 from glassbert.model.pooling import Pooling, PoolingMode
+from glassbert.storage import read_json
 
 # 1_Pooling/config.json has one switch per mode in older folders and one list in newer ones.
 _SWITCHES: dict[str, PoolingMode] = {

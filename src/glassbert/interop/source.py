@@ -10,7 +10,8 @@ from torch import Tensor
 
 from glassbert.errors import ModelError
 from glassbert.interop.tf1 import Bundle, find_checkpoint, to_huggingface
-from glassbert.interop.weights import read_json, read_pickled_weights, read_weights, weight_files
+from glassbert.interop.weights import read_pickled_weights, read_weights, weight_files
+from glassbert.storage import read_json
 
 PICKLE = "pytorch_model.bin"
 GOOGLE_CONFIG = "bert_config.json"

@@ -1,6 +1,5 @@
 """Weight files: safetensors, whole or sharded. Everything is checked before it is used."""
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from glassbert.errors import ModelError
+from glassbert.storage import read_json
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -70,19 +70,6 @@ def read_pickled_weights(path: Path) -> dict[str, Tensor]:
         ) from None
     if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
         raise ModelError(f"{path}: expected a mapping of names to tensors")
-    return content
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file of a model folder."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelError(f"no {path.name} in {path.parent}; is it a model folder?") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path}: not JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise ModelError(f"{path}: expected a JSON object, found {type(content).__name__}")
     return content
 
 

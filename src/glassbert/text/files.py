@@ -1,9 +1,7 @@
-"""Read text line by line, plain or compressed, and write files that are either whole or absent."""
+"""Read text line by line, plain or compressed."""
 
 import gzip
 import importlib
-import os
-import secrets
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -32,32 +30,6 @@ def decoded_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
                 f"{name}:{number}: byte {position} (0x{line[error.start]:02x}) is not UTF-8; "
                 "convert the text to UTF-8 first, for example with iconv"
             ) from None
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` so that no reader and no crash ever meets a part of it."""
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with aside.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable too; only POSIX systems can open a folder for that."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glassbert.errors import DataError
+from glassbert.text.characters import is_punctuation
 from glassbert.text.extend import UNUSED
-from glassbert.text.learn import can_continue, is_ideograph
+from glassbert.text.learn import is_ideograph
 from glassbert.text.tokenizer import MAX_CHARACTERS_PER_WORD, Tokenizer
 from glassbert.text.vocabulary import SPECIALS
 from glassbert.text.word_counts import OnProgress, WordSplitter, count_words, input_files
@@ -98,8 +99,8 @@ def inspect_vocabulary(tokenizer: Tokenizer) -> VocabularyReport:
     vocabulary = tokenizer.vocabulary
     splitter = WordSplitter(tokenizer.settings)
     pieces = [piece for piece in vocabulary.pieces if not _is_reserved(piece)]
-    starting = Counter(_kind(piece, splitter) for piece in pieces if not piece.startswith("##"))
-    continuing = Counter(_kind(piece[2:], splitter) for piece in pieces if piece.startswith("##"))
+    starting = Counter(_kind(piece) for piece in pieces if not piece.startswith("##"))
+    continuing = Counter(_kind(piece[2:]) for piece in pieces if piece.startswith("##"))
     dead = _dead_pieces(pieces, splitter)
     return VocabularyReport(
         size=len(vocabulary),
@@ -178,13 +179,13 @@ def _is_reserved(piece: str) -> bool:
     return piece in SPECIALS or UNUSED.fullmatch(piece) is not None
 
 
-def _kind(body: str, splitter: WordSplitter) -> str:
+def _kind(body: str) -> str:
     """Return the kind that all characters of a piece share, or `mixed`."""
-    kinds = {_character_kind(character, splitter) for character in body}
+    kinds = {_character_kind(character) for character in body}
     return kinds.pop() if len(kinds) == 1 else "mixed"
 
 
-def _character_kind(character: str, splitter: WordSplitter) -> str:
+def _character_kind(character: str) -> str:
     if is_ideograph(character):
         return "cjk"
     if character.isnumeric():
@@ -192,7 +193,7 @@ def _character_kind(character: str, splitter: WordSplitter) -> str:
     if character.isalpha():
         # Python does not know scripts, but a letter's name starts with its script: GREEK SMALL LETTER ALPHA.
         return unicodedata.name(character, "unnamed").split()[0].lower()
-    return "symbols" if can_continue(character, splitter) else "punctuation"
+    return "punctuation" if is_punctuation(character) else "symbols"
 
 
 def _dead_pieces(pieces: Sequence[str], splitter: WordSplitter) -> dict[str, str]:

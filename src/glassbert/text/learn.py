@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glassbert.errors import DataError, UserError
+from glassbert.text.characters import is_chinese, is_punctuation
 from glassbert.text.tokenizer import MAX_CHARACTERS_PER_WORD
 from glassbert.text.tokenizer_folder import TokenizerSettings
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
-from glassbert.text.word_counts import OnProgress, WordCounts, WordSplitter, count_words, input_files
+from glassbert.text.word_counts import OnProgress, WordCounts, count_words, input_files
 
 Pair = tuple[int, int]
 
-# The last range is wider than BERT's list: newer planes hold nothing but ideographs.
-_IDEOGRAPHS = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
+# Two planes of Unicode that hold nothing else; no ideograph shall get a `##` piece.
+_NEW_IDEOGRAPHS = range(0x20000, 0x40000)
 _NUM_EXAMPLES = 10
 _NUM_NAMED = 3
 _MERGES_PER_REPORT = 64
@@ -165,14 +166,18 @@ def choose_alphabet(counts: Counter[str], settings: LearnSettings) -> Alphabet:
         covered += counts[character]
         num_kept += 1
     characters = sorted(by_frequency[:num_kept])
-    splitter = WordSplitter(settings.tokenizer_settings)
-    continuing = (f"##{character}" for character in characters if can_continue(character, splitter))
+    continuing = (f"##{character}" for character in characters if can_continue(character))
     return Alphabet(tuple(characters), tuple(by_frequency[num_kept:]), (*characters, *continuing))
 
 
-def can_continue(character: str, splitter: WordSplitter) -> bool:
-    """Return whether a word can hold ``character`` after its first one: punctuation and CJK cannot."""
-    return not is_ideograph(character) and splitter.words(f"a{character}") == [f"a{character}"]
+def can_continue(character: str) -> bool:
+    """Return whether ``character``, which cleaning leaves, can stand in a word after another one."""
+    return not is_ideograph(character) and not is_punctuation(character)
+
+
+def is_ideograph(character: str) -> bool:
+    """Return whether ``character`` is a Chinese one, also of the newer ones that BERT's list lacks."""
+    return is_chinese(character) or ord(character) in _NEW_IDEOGRAPHS
 
 
 class Merger:
@@ -286,11 +291,6 @@ def _replace(word: list[int], pair: Pair, merged: int) -> list[int]:
             new.append(word[index])
             index += 1
     return new
-
-
-def is_ideograph(character: str) -> bool:
-    """Return whether ``character`` is a Chinese one."""
-    return any(first <= ord(character) <= last for first, last in _IDEOGRAPHS)
 
 
 def _report(counts: WordCounts, alphabet: Alphabet, merger: Merger, settings: LearnSettings) -> LearnReport:

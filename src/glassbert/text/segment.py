@@ -6,8 +6,6 @@ BERT does it: a punctuation mark is a word, and so is any other run without spac
 
 import importlib
 import re
-import string
-import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -15,13 +13,13 @@ from types import ModuleType
 from typing import Protocol
 
 from glassbert.errors import DataError, UserError
+from glassbert.text.characters import is_punctuation
 from glassbert.text.files import read_lines
 from glassbert.text.word_counts import CJK
 
 Span = tuple[int, int]
 
 _RUN = re.compile(f"(?P<chinese>[{CJK}]+)|[^\\s{CJK}]+")
-_ASCII_PUNCTUATION = frozenset(string.punctuation)
 _NAMES = ("rjieba", "jieba")
 
 
@@ -124,17 +122,13 @@ def _spans(text: str, cut: Callable[[str], Iterable[str]]) -> Iterator[Span]:
 def _cut_at_punctuation(run: str) -> Iterator[str]:
     start = 0
     for index, character in enumerate(run):
-        if _is_punctuation(character):
+        if is_punctuation(character):
             if start < index:
                 yield run[start:index]
             yield character
             start = index + 1
     if start < len(run):
         yield run[start:]
-
-
-def _is_punctuation(character: str) -> bool:
-    return character in _ASCII_PUNCTUATION or unicodedata.category(character).startswith("P")
 
 
 def _import(name: str, install: str) -> ModuleType:

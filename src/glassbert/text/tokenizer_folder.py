@@ -5,14 +5,13 @@ A folder by Google holds `vocab.txt` only; one by transformers adds `tokenizer_c
 was trained with, so that is an error here.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from glassbert.errors import ModelError
-from glassbert.text.files import write_atomically
+from glassbert.storage import read_json, write_atomically, write_json
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 
 DEFAULT_MAX_LENGTH = 512
@@ -79,25 +78,13 @@ def write_folder(folder: Path, vocabulary: Vocabulary, settings: TokenizerSettin
     }
     vocabulary.save(folder / _VOCABULARY)
     write_atomically(folder / _ENGINE, engine_json.encode("utf-8") + b"\n")
-    _write_json(folder / _CONFIG, config)
-    _write_json(folder / "special_tokens_map.json", _SPECIAL_KEYS)
-
-
-def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8"))
+    write_json(folder / _CONFIG, config)
+    write_json(folder / "special_tokens_map.json", _SPECIAL_KEYS)
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file; an empty one when there is no file."""
-    try:
-        value = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise ModelError(f"{path}: not JSON ({error}); the file is damaged, fetch it again") from None
-    if not isinstance(value, dict):
-        raise ModelError(f"{path}: holds a {type(value).__name__}; an object is expected")
-    return value
+    return read_json(path) if path.exists() else {}
 
 
 def _read_vocabulary(folder: Path, engine: Mapping[str, Any]) -> Vocabulary:

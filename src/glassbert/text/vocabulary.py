@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Self
 
 from glassbert.errors import DataError, ModelError, UserError
-from glassbert.text.files import decoded_lines, write_atomically
+from glassbert.storage import write_atomically
+from glassbert.text.files import decoded_lines
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 

@@ -1,0 +1,105 @@
+"""Files and folders that are either whole or absent, and the JSON of model folders."""
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from glassbert.errors import ModelError, UserError
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` so that no reader and no crash ever meets a part of it."""
+    aside = _aside(path, "part")
+    try:
+        with aside.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+@contextmanager
+def new_folder(out: Path, *, may_replace: bool = False) -> Iterator[Path]:
+    """Give a folder to write into; it becomes ``out`` when all went well and leaves no trace otherwise."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is a file; name a folder to write to")
+    if out.is_dir() and any(out.iterdir()) and not may_replace:
+        raise UserError(f"{out} is not empty; name another folder, or add --force to replace it")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    aside = _aside(out, "part")
+    aside.mkdir()
+    try:
+        yield aside
+        for path in aside.rglob("*"):
+            if path.is_file():
+                _sync_file(path)
+        _put_in_place(aside, out)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    sync_folder(out.parent)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file of a model folder."""
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise ModelError(f"no {path.name} in {path.parent}; is it a model folder?") from None
+    except ValueError as error:
+        raise ModelError(f"{path}: not JSON ({error}); the file is damaged, fetch it again") from None
+    if not isinstance(content, dict):
+        raise ModelError(f"{path}: expected a JSON object, found a {type(content).__name__}")
+    return content
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write ``value`` as JSON that people can read."""
+    write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8"))
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file's bytes, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in ``folder`` durable; only POSIX systems can open a folder for that."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _aside(path: Path, ending: str) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{ending}")
+
+
+def _put_in_place(aside: Path, out: Path) -> None:
+    """Rename ``aside`` to ``out``; what stood there is deleted only after the new folder has its name."""
+    if not out.exists():
+        os.replace(aside, out)
+        return
+    old = _aside(out, "old")
+    os.replace(out, old)
+    os.replace(aside, out)
+    shutil.rmtree(old)
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,58 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from glassbert.errors import ModelError
+from glassbert.storage import new_folder, read_json, write_atomically
+
+
+def test_writing_replaces_the_whole_file_and_leaves_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_bytes(b"a long old content")
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["file.txt"]
+    umask = os.umask(0)
+    os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    path = tmp_path / "file.txt"
+    path.write_bytes(b"old")
+
+    def fail(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file.txt"]
+
+
+def test_a_crash_while_writing_keeps_the_old_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "old").write_text("kept")
+
+    def crash() -> None:
+        with new_folder(out, may_replace=True) as folder:
+            (folder / "new").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        crash()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (out / "old").read_text() == "kept"
+
+
+@pytest.mark.parametrize(("content", "message"), [("[1]", "expected a JSON object"), ("{", "not JSON")])
+def test_json_that_is_not_an_object_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(ModelError, match=message):
+        read_json(tmp_path / "config.json")
