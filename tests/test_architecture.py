@@ -19,10 +19,11 @@ ARROWS = {
     "config": {"errors"},
     "text": {"errors", "storage", "config"},
     "model": {"errors", "config"},
+    "data": {"errors", "storage", "config", "text", "model"},
     "interop": {"errors", "storage", "config", "text", "model"},
     "inference": {"errors", "storage", "config", "text", "model", "interop"},
     "glassbox": {"errors", "storage", "config", "text", "model", "interop", "inference"},
-    "cli": {"errors", "storage", "config", "text", "model", "interop", "inference", "glassbox"},
+    "cli": {"errors", "storage", "config", "text", "model", "interop", "inference", "glassbox", "data"},
 }
 
 

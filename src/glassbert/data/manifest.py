@@ -1,0 +1,136 @@
+"""The manifest of a corpus: what it was made of, how much it holds, and the fingerprint of each file."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from glassbert.errors import DataError
+from glassbert.storage import write_json
+
+MANIFEST = "manifest.json"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that the text came from."""
+
+    name: str
+    """Without its folder: the same files give the same manifest wherever they lie."""
+    num_bytes: int
+    """On disk."""
+    sha256: str
+    form: str
+
+
+@dataclass(frozen=True)
+class ShardInfo:
+    """What one shard holds."""
+
+    name: str
+    num_tokens: int
+    num_sentences: int
+    num_documents: int
+    num_bytes: int
+    """Of the text."""
+    num_unknown: int
+    """Tokens that are [UNK]."""
+    sha256: Mapping[str, str]
+    """Of each of its files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a corpus folder says about itself. It does not tell when, where and on how many processes."""
+
+    version: int = VERSION
+    vocab_sha256: str
+    vocab_size: int
+    tokenizer: Mapping[str, bool]
+    """The rules beside the vocabulary that decide which ids a text has."""
+    dtype: str
+    """Of the ids."""
+    segmenter: str | None
+    """What found the Chinese words; None when each character is one."""
+    shard_tokens: int
+    """A shard ends with the first document that brings it to this size."""
+    num_duplicate_lines_dropped: int | None
+    """None when repeated lines were kept uncounted."""
+    sources: tuple[Source, ...]
+    shards: tuple[ShardInfo, ...]
+
+    @property
+    def num_tokens(self) -> int:
+        return sum(shard.num_tokens for shard in self.shards)
+
+    @property
+    def num_sentences(self) -> int:
+        return sum(shard.num_sentences for shard in self.shards)
+
+    @property
+    def num_documents(self) -> int:
+        return sum(shard.num_documents for shard in self.shards)
+
+    @property
+    def num_bytes(self) -> int:
+        """Of the text, in UTF-8."""
+        return sum(shard.num_bytes for shard in self.shards)
+
+    @property
+    def num_unknown(self) -> int:
+        """Tokens that are [UNK]."""
+        return sum(shard.num_unknown for shard in self.shards)
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether there is a document boundary at all, without which no sentence is from elsewhere."""
+        return self.num_documents > 1
+
+    def totals(self) -> dict[str, Any]:
+        """Return the counts over all shards by name."""
+        return {
+            "num_documents": self.num_documents,
+            "num_sentences": self.num_sentences,
+            "num_tokens": self.num_tokens,
+            "num_unknown": self.num_unknown,
+            "num_bytes": self.num_bytes,
+            "has_documents": self.has_documents,
+        }
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read the manifest of a corpus folder."""
+        path = folder / MANIFEST
+        try:
+            content = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            raise DataError(
+                f"no {MANIFEST} in {folder}; a folder written by `glassbert corpus build` is expected"
+            ) from None
+        except ValueError as error:
+            raise DataError(f"{path}: not JSON ({error}); build the corpus again") from None
+        if not isinstance(content, dict) or content.get("version") != VERSION:
+            version = content.get("version") if isinstance(content, dict) else None
+            raise DataError(f"{path}: version {version}, {VERSION} is expected; build the corpus again")
+        try:
+            manifest = cls(
+                **{name: content[name] for name in _PLAIN_FIELDS},
+                sources=tuple(Source(**source) for source in content["sources"]),
+                shards=tuple(ShardInfo(**shard) for shard in content["shards"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise DataError(f"{path}: incomplete ({error}); build the corpus again") from None
+        if not manifest.shards:
+            raise DataError(f"{path}: names no shard; build the corpus again")
+        return manifest
+
+    def save(self, folder: Path) -> None:
+        """Write the manifest."""
+        content = {name: value for name, value in asdict(self).items() if name not in ("sources", "shards")}
+        lists = {"sources": asdict(self)["sources"], "shards": asdict(self)["shards"]}
+        write_json(folder / MANIFEST, {**content, "totals": self.totals(), **lists})
+
+
+_PLAIN_FIELDS = tuple(name for name in Manifest.__dataclass_fields__ if name not in ("sources", "shards"))
