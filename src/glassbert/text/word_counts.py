@@ -6,23 +6,18 @@ their counts are added up in the order of the corpus, so that rare words are alw
 """
 
 import json
-import multiprocessing
-import os
 import re
-import signal
-import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 
 from tokenizers import normalizers, pre_tokenizers
 
 from glassbert.errors import DataError
 from glassbert.text.files import read_lines
+from glassbert.text.parallel import in_order
 from glassbert.text.tokenizer_folder import TokenizerSettings
 
 OnProgress = Callable[[int, int, str], None]
@@ -173,7 +168,7 @@ def count_words(
     pruned: Counter[str] = Counter()
     pruned_characters: Counter[str] = Counter()
     blocks = _all_blocks(files, on_progress)
-    for counts in _in_order(partial(_count_block, settings), blocks, processes):
+    for counts in in_order(partial(_count_block, settings), blocks, processes):
         words.update(counts)
         if len(words) > max_words:
             rare = _prune(words, max_words // 2)
@@ -242,39 +237,3 @@ def _all_blocks(files: Sequence[Path], on_progress: OnProgress | None) -> Iterat
             if on_progress:
                 on_progress(done + min(on_disk, size), total, "count words")
         done += size
-
-
-def _in_order(
-    work: Callable[[Block], Counter[str]], blocks: Iterator[Block], processes: int
-) -> Iterator[Counter[str]]:
-    """Yield the result of each block in order, with a bounded number of blocks under way."""
-    first = list(islice(blocks, 2))
-    blocks = chain(first, blocks)
-    if processes == 1 or len(first) < 2:
-        yield from map(work, blocks)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_start_worker) as pool:
-        under_way: deque[Future[Counter[str]]] = deque()
-        try:
-            for block in blocks:
-                under_way.append(pool.submit(work, block))
-                if len(under_way) > processes + 1:
-                    yield under_way.popleft().result()
-            while under_way:
-                yield under_way.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _start_worker() -> None:
-    """Leave Ctrl-C to the parent, and end with it even when it is killed: an orphan would wait for ever."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def end_with_parent() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=end_with_parent, daemon=True).start()
