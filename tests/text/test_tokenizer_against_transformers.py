@@ -73,7 +73,8 @@ def test_real_text_comes_out_as_from_transformers_and_the_reference(
             assert [e.segments for e in found] == expected["token_type_ids"]
             assert [e.offsets for e in found] == expected["offset_mapping"]
             assert [e.pieces for e in found] == [expected.tokens(number) for number in range(len(texts))]
-            for number, encoding in enumerate(found):
+            # The reference is slow: every line alone, every tenth pair.
+            for number, encoding in islice(enumerate(found), 0, None, 1 if pairs is None else 10):
                 pair = None if pairs is None else pairs[number]
                 pieces = reference.encode(texts[number], pair, max_length=max_length)
                 assert encoding.pieces == [piece.text for piece in pieces]

@@ -8,6 +8,10 @@ Python with Unicode 14 to 17 would decide otherwise; a test goes through all cod
 
 import unicodedata
 from bisect import bisect_right
+from functools import lru_cache
+
+# A text uses few characters, each many times.
+_remembered = lru_cache(maxsize=1 << 15)
 
 
 def _borders(ranges: str) -> list[int]:
@@ -56,11 +60,13 @@ _NEW_CAPITALS = {
 _CHINESE = _borders("3400-4DBF 4E00-9FFF F900-FAFF 20000-2A6DF 2A700-2B81F 2B920-2CEAF 2F800-2FA1F")
 
 
+@_remembered
 def is_space(character: str) -> bool:
     """Tell whether ``character`` separates words."""
     return character in " \t\n\r" or unicodedata.category(character) in ("Zs", "Zl", "Zp")
 
 
+@_remembered
 def is_removed(character: str) -> bool:
     """Tell whether ``character`` is dropped before anything else: control, format, private or broken."""
     if character in "\t\n\r":
@@ -71,11 +77,13 @@ def is_removed(character: str) -> bool:
     return category in ("Cc", "Co", "Cs") or character == "\ufffd"
 
 
+@_remembered
 def is_chinese(character: str) -> bool:
     """Tell whether ``character`` is an ideograph, which is a word of its own."""
     return _is_in(character, _CHINESE)
 
 
+@_remembered
 def is_punctuation(character: str) -> bool:
     """Tell whether ``character`` is a word of its own as a punctuation mark; `$` and the like count too."""
     if character.isascii():
@@ -86,6 +94,7 @@ def is_punctuation(character: str) -> bool:
     return is_mark and not _is_in(character, _NEWER_THAN_CATEGORIES)
 
 
+@_remembered
 def is_accent(character: str) -> bool:
     """Tell whether ``character`` is a mark over, under or in the letter before it."""
     if character in _ONCE_ACCENTS:
@@ -93,6 +102,7 @@ def is_accent(character: str) -> bool:
     return unicodedata.category(character) == "Mn" and not _is_in(character, _NEWER_THAN_CATEGORIES)
 
 
+@_remembered
 def decompose(character: str) -> str:
     """Return the letter and the accents that ``character`` is made of (canonical decomposition)."""
     if character.isascii() or _is_in(character, _NEWER_THAN_DECOMPOSITIONS):
@@ -100,6 +110,7 @@ def decompose(character: str) -> str:
     return unicodedata.normalize("NFD", character)
 
 
+@_remembered
 def combining_class(character: str) -> int:
     """Return by which number accents on one letter are sorted; 0 for a letter."""
     if character.isascii() or _is_in(character, _NEWER_THAN_DECOMPOSITIONS):
@@ -107,6 +118,7 @@ def combining_class(character: str) -> int:
     return unicodedata.combining(character)
 
 
+@_remembered
 def lower(character: str) -> str:
     """Return the lower-case form, which may be longer than one character."""
     new = _NEW_CAPITALS.get(ord(character))

@@ -28,8 +28,8 @@ class Character(NamedTuple):
     end: int
 
     def replaced_by(self, value: str) -> "Character":
-        """Return another character that stands for the same place."""
-        return Character(value, self.start, self.end)
+        """Return the character that stands for the same place in a new form."""
+        return self if value == self.value else Character(value, self.start, self.end)
 
 
 def normalise(
@@ -103,8 +103,9 @@ def _canonically_ordered(parts: list[tuple[str, int, bool]]) -> Iterator[tuple[s
     run: list[tuple[str, int, bool]] = []
     for part in parts:
         if part[1] == 0:
-            yield from sorted(run, key=lambda accent: accent[1])
-            run.clear()
+            if run:
+                yield from sorted(run, key=lambda accent: accent[1])
+                run.clear()
             yield part
         else:
             run.append(part)
