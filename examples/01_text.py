@@ -1,0 +1,50 @@
+"""Text to pieces and back: learn a vocabulary, cut text, find pieces in the original, add rare characters.
+
+Purpose:   chapter 1 of the handbook as one script.
+Data:      seven lines in this file.
+Prints:    the vocabulary's fingerprint, pieces and their source, what truncation cut, [UNK] before and after.
+Run time:  under a second.
+"""
+
+import tempfile
+from pathlib import Path
+
+import glassbert as gb
+from glassbert.text.extend import plan_extension
+
+TEXT = """\
+The nurse notes the dose and the time of each infusion.
+Infusions are noted at the time of dosing.
+The patient reported nausea; the infusion was slowed.
+Reports of nausea are noted by the nurse.
+Naïve patients: slow the infusion, repeat the report.
+护士记录每次输液的剂量和时间。
+患者报告恶心，输液减慢。
+"""
+SENTENCE = "Naïve nurses: 患者呕吐"
+
+
+def main() -> None:
+    """Run the chapter."""
+    with tempfile.TemporaryDirectory() as folder:
+        notes = Path(folder) / "notes.txt"
+        notes.write_text(TEXT, encoding="utf-8")
+        learned = gb.learn_vocabulary([notes], gb.LearnSettings(size=130, alphabet_coverage=1.0))
+    print(f"vocabulary: {len(learned.vocabulary)} pieces, sha256 {learned.vocabulary.sha256[:12]}")
+
+    tokenizer = gb.Tokenizer(learned.vocabulary)
+    encoding = tokenizer.encode(SENTENCE)
+    for piece, (start, end) in zip(encoding.pieces, encoding.offsets, strict=True):
+        print(f"  {piece:8} {SENTENCE[start:end]}")
+
+    short = tokenizer.encode(SENTENCE, max_length=6, keep="head+tail")
+    for cut in short.cut:
+        print(f"cut to 6: {cut.num_pieces} pieces, {SENTENCE[cut.start : cut.end]!r}")
+
+    plan = plan_extension(tokenizer, ["呕", "吐"])
+    wider = gb.Tokenizer(plan.vocabulary)
+    print(f"[UNK]: {encoding.num_unknown} before extending, {wider.encode(SENTENCE).num_unknown} after")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Every example runs, offline and within seconds, and prints what its header says."""
+
+import ast
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+CHAPTERS = {path.stem for path in (ROOT / "docs" / "handbook").glob("*.md")}
+HEADINGS = ("Purpose:", "Data:", "Prints:", "Run time:")
+
+# Lines that must come out; the numbers are also those of the handbook.
+EXPECTED = {
+    "01_text": [
+        "vocabulary: 130 pieces, sha256 03a27f1f3bf0",
+        "  ##iv     ïv",
+        "cut to 6: 6 pieces, 'e nurses: 患者'",
+        "[UNK]: 2 before extending, 0 after",
+    ],
+    "02_model": [
+        "  0.2309 0.2168 0.3092 0.2432   0.2309 0.2168 0.3092 0.2432",
+        "fast and glass path agree: True",
+    ],
+    "03_parameters": [
+        "by hand: 324,472,832; counted: 324,472,832",
+        "  with pooler                       325,522,432",
+        "512 tokens: 654,311,424 operations a token",
+    ],
+    "04_models_in_and_out": [
+        "ours: kept 46 tensors (float32)",
+        "half: kept 46 tensors (float16)",
+        "two texts as vectors: (2, 128), from (7, 5) tokens",
+        "refused: ./ours holds pytorch_model.bin, a pickle, which is never loaded; "
+        "run `glassbert convert ./ours NEW_FOLDER` once and use that folder",
+    ],
+}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_prints_what_is_expected(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in EXPECTED[path.stem] if line not in printed] == [], "\n".join(printed)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_says_what_it_is_for(path: Path) -> None:
+    header = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    assert [heading for heading in HEADINGS if heading not in header] == []
+
+
+def test_every_chapter_has_its_example() -> None:
+    assert {path.stem.replace("_", "-") for path in EXAMPLES} == CHAPTERS
+
+
+def test_an_example_runs_from_any_folder_without_torch(tmp_path: Path) -> None:
+    script = ROOT / "examples" / "03_parameters.py"
+    without_torch = "import runpy, sys; sys.modules['torch'] = None; "
+    code = f"{without_torch}runpy.run_path({str(script)!r}, run_name='__main__')"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert EXPECTED["03_parameters"][0] in run.stdout.splitlines()
