@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 
 import glassbert as gb
-from glassbert.interop.folder import new_folder, write_model
+from glassbert.interop.folder import write_model
+from glassbert.storage import new_folder
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 
 WORDS = ("the", "cat", "dog", "sat", "ran", "on", "mat", "##s", ".", "猫", "狗", "跑", "了")
