@@ -1,0 +1,125 @@
+"""Which tokens of a batch are to be predicted, and what stands in their place.
+
+Legend: T tokens of a packed batch, B its examples, M tokens to predict.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassbert.data.random import Draw, below, uniform
+from glassbert.errors import UserError
+from glassbert.text.vocabulary import Vocabulary
+
+_UNUSED = re.compile(r"\[unused\d+\]")
+_NEVER = 2.0  # above every roll
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masking:
+    """How much is hidden, and how."""
+
+    select_prob: float = 0.15
+    """The share of tokens that are to be predicted."""
+    mask_prob: float = 0.8
+    """Of those, the share that become [MASK]."""
+    random_prob: float = 0.1
+    """Of those, the share that become a random token; the rest stays as it is."""
+    whole_words: bool = False
+    """Whether all pieces of a word are chosen, and hidden, together."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.select_prob <= 1:
+            raise UserError(f"select_prob={self.select_prob}; expected above 0 and at most 1, such as 0.15")
+        if min(self.mask_prob, self.random_prob) < 0 or self.mask_prob + self.random_prob > 1 + 1e-9:
+            raise UserError(
+                f"mask_prob={self.mask_prob} and random_prob={self.random_prob}; expected shares that add up "
+                "to at most 1, such as 0.8 and 0.1"
+            )
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Where the tokens of a packed batch stand."""
+
+    starts: NDArray[np.int64]
+    """The first token of each example, (B,)."""
+    owners: NDArray[np.int64]
+    """Which example of the batch a token belongs to, (T,)."""
+    examples: NDArray[np.int64]
+    """The number of each example in its epoch, (B,)."""
+    word_starts: NDArray[np.bool_] | None
+    """Where a word begins, (T,); None when each token counts as a word."""
+
+    def positions(self) -> NDArray[np.int64]:
+        """Return each token's place in its example, (T,)."""
+        return np.arange(len(self.owners)) - self.starts[self.owners]
+
+    def word_heads(self) -> NDArray[np.int64]:
+        """Return the first token of each token's word, (T,)."""
+        indices = np.arange(len(self.owners))
+        if self.word_starts is None:
+            return indices
+        return np.maximum.accumulate(np.where(self.word_starts, indices, 0))
+
+
+@dataclass(frozen=True)
+class Masked:
+    """What the model sees, and what it has to say."""
+
+    ids: NDArray[np.int64]
+    """(T,)."""
+    predict_at: NDArray[np.int64]
+    """Which of the tokens are to be predicted, ascending, (M,)."""
+    labels: NDArray[np.int64]
+    """What they were, (M,)."""
+
+
+class Masker:
+    """Hides tokens of packed batches. A token's fate depends on seed, epoch, example and position alone."""
+
+    def __init__(self, masking: Masking, vocabulary: Vocabulary) -> None:
+        self.masking = masking
+        self._mask_id = vocabulary.mask_id
+        self.is_maskable = maskable(vocabulary)
+        is_drawn = self.is_maskable.copy()
+        is_drawn[[id_ for id_, piece in enumerate(vocabulary.pieces) if _UNUSED.fullmatch(piece)]] = False
+        self._replacements = np.flatnonzero(is_drawn)
+        if not len(self._replacements):
+            raise UserError("the vocabulary holds special and unused pieces only; there is no token to draw")
+
+    def __call__(self, ids: NDArray[np.int64], packing: Packing, seed: int, epoch: int) -> Masked:
+        """Return the batch with some tokens hidden; ``ids``, (T,), are left untouched."""
+        examples, positions = packing.examples[packing.owners], packing.positions()
+        heads = packing.word_heads()
+        rolls = uniform(seed, Draw.CHOICE, epoch, examples, positions)[heads]
+        rolls[~self.is_maskable[ids]] = _NEVER
+        # BERT predicts at least one token of each example: here the one with the lowest roll.
+        lowest = np.minimum.reduceat(rolls, packing.starts)[packing.owners]
+        is_chosen = (rolls < _NEVER) & ((rolls < self.masking.select_prob) | (rolls == lowest))
+        predict_at = np.flatnonzero(is_chosen)
+
+        head = heads[predict_at]
+        fates = uniform(seed, Draw.FATE, epoch, examples[head], positions[head])
+        draws = below(
+            len(self._replacements),
+            seed,
+            Draw.REPLACEMENT,
+            epoch,
+            examples[predict_at],
+            positions[predict_at],
+        )
+        masked = ids.copy()
+        is_replaced = fates < self.masking.mask_prob + self.masking.random_prob
+        masked[predict_at[is_replaced]] = self._replacements[draws[is_replaced]]
+        masked[predict_at[fates < self.masking.mask_prob]] = self._mask_id
+        return Masked(masked, predict_at, ids[predict_at])
+
+
+def maskable(vocabulary: Vocabulary) -> NDArray[np.bool_]:
+    """Return for each id whether it may be chosen: all but the special tokens, [UNK] among them."""
+    is_maskable = np.ones(len(vocabulary), dtype=np.bool_)
+    is_maskable[list(vocabulary.special_ids)] = False
+    return is_maskable

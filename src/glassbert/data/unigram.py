@@ -1,0 +1,30 @@
+"""The loss of a model that knows how often each token occurs and nothing more: what training must beat."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassbert.data.masking import maskable
+from glassbert.data.shards import Corpus
+from glassbert.text.vocabulary import Vocabulary
+
+_BLOCK_TOKENS = 1 << 20
+
+
+def unigram_entropy(corpus: Corpus, vocabulary: Vocabulary) -> float:
+    """Return the entropy, in nats, of the tokens that may be masked."""
+    counts = token_counts(corpus, len(vocabulary))[maskable(vocabulary)]
+    shares = counts[counts > 0] / max(1, counts.sum())
+    return float(-(shares * np.log(shares)).sum()) + 0.0  # not -0.0
+
+
+def token_counts(corpus: Corpus, vocab_size: int) -> NDArray[np.int64]:
+    """Return how often each id occurs in the corpus, (vocab_size,)."""
+    counts = np.zeros(vocab_size, dtype=np.int64)
+    start = 0
+    for shard in corpus.manifest.shards:
+        stop = start + shard.num_tokens
+        for block in range(start, stop, _BLOCK_TOKENS):
+            ids = corpus.tokens(block, min(block + _BLOCK_TOKENS, stop))
+            counts += np.bincount(ids, minlength=vocab_size)
+        start = stop
+    return counts

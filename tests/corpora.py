@@ -1,0 +1,68 @@
+"""Corpora in memory for tests of what is made from them."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassbert.text.vocabulary import SPECIALS, Vocabulary
+
+NUM_WORDS = 400
+VOCABULARY = Vocabulary(
+    (*SPECIALS, *(f"[unused{i}]" for i in range(20)), *(f"w{i}" for i in range(NUM_WORDS)), *"abcdefgh")
+)
+FIRST_WORD = VOCABULARY.id("w0")
+
+
+@dataclass(frozen=True)
+class MemoryCorpus:
+    """What objectives ask of a corpus, without files."""
+
+    ids: NDArray[np.int64]
+    is_word_start: NDArray[np.bool_]
+    sentence_ends: NDArray[np.int64]
+    document_ends: NDArray[np.int64]
+    vocabulary: Vocabulary = VOCABULARY
+
+    @property
+    def manifest(self) -> Any:
+        return SimpleNamespace(
+            vocab_sha256=self.vocabulary.sha256,
+            vocab_size=len(self.vocabulary),
+            shards=(SimpleNamespace(num_tokens=len(self.ids)),),
+        )
+
+    def tokens(self, start: int, stop: int) -> NDArray[np.int64]:
+        return self.ids[start:stop]
+
+    def word_starts(self, start: int, stop: int) -> NDArray[np.bool_]:
+        return self.is_word_start[start:stop]
+
+    def document_of(self, token: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the document that each token belongs to."""
+        ends = np.concatenate(([0], self.sentence_ends))[self.document_ends]
+        return np.searchsorted(ends, token, side="right")
+
+
+def memory_corpus(documents: list[list[int]]) -> MemoryCorpus:
+    """Return a corpus of documents given by the lengths of their sentences.
+
+    Words are one to three tokens long. Ids tell neighbours apart but repeat, so that frequent ones exist.
+    """
+    lengths = np.array([length for document in documents for length in document], dtype=np.int64)
+    tokens = np.arange(int(lengths.sum()))
+    return MemoryCorpus(
+        ids=FIRST_WORD + tokens * tokens % 397 % NUM_WORDS,
+        is_word_start=(tokens % 5 == 0) | (tokens % 3 == 0),
+        sentence_ends=np.cumsum(lengths),
+        document_ends=np.cumsum([len(document) for document in documents]),
+    )
+
+
+def wiki_corpus(num_documents: int) -> MemoryCorpus:
+    """Return documents with about as many sentences, and those with as many tokens, as in Wikipedia."""
+    rng = np.random.default_rng(0)
+    sizes = rng.geometric(1 / 25, size=num_documents)
+    return memory_corpus([(4 + rng.geometric(1 / 22, size=size)).tolist() for size in sizes])
