@@ -24,7 +24,7 @@ def planned(
     documents: list[list[int]] | MemoryCorpus, epoch: int = 0, **told: object
 ) -> tuple[Outline, Runs, Examples]:
     corpus = memory_corpus(documents) if isinstance(documents, list) else documents
-    objective = ObjectiveSettings(**{"seed": 1, **told})  # type: ignore[arg-type]
+    objective = ObjectiveSettings(**{"seed": 1, **told})
     outline = outline_of(corpus, objective)
     return outline, draw_runs(outline, objective, epoch), plan_epoch(outline, objective, epoch)
 
