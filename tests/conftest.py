@@ -1,8 +1,12 @@
 """Fixtures that tests of several packages share."""
 
+import os
 from pathlib import Path
 
-import pytest
+# Before torch is imported: two threads that wait for each other on a busy machine are slower than one.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import pytest  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -13,17 +13,21 @@ SOURCE = Path(glassbert.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
 # A package may import from those named behind it, and from itself.
+_BASE = {"errors", "storage", "config"}
+_PARTS = {*_BASE, "text", "model", "interop"}
 ARROWS = {
     "errors": set(),
     "storage": {"errors"},
     "config": {"errors"},
-    "text": {"errors", "storage", "config"},
-    "model": {"errors", "config"},
-    "data": {"errors", "storage", "config", "text", "model"},
-    "interop": {"errors", "storage", "config", "text", "model"},
-    "inference": {"errors", "storage", "config", "text", "model", "interop"},
-    "glassbox": {"errors", "storage", "config", "text", "model", "interop", "inference"},
-    "cli": {"errors", "storage", "config", "text", "model", "interop", "inference", "glassbox", "data"},
+    "text": _BASE,
+    "model": _BASE,
+    "interop": {*_BASE, "text", "model"},
+    "data": {*_BASE, "text"},
+    "tasks": {*_PARTS, "data"},
+    "training": {*_PARTS, "data", "tasks"},
+    "inference": _PARTS,
+    "glassbox": {*_PARTS, "inference"},
+    "cli": {*_PARTS, "data", "tasks", "training", "inference", "glassbox"},
 }
 
 

@@ -11,6 +11,12 @@ class UserError(ValueError):
     exit_code = 2
 
 
+class RunFailed(UserError):
+    """A run that cannot go on, such as one whose loss is no longer a number."""
+
+    exit_code = 1
+
+
 class DataError(UserError):
     """Text or rows that cannot be used."""
 
@@ -27,3 +33,9 @@ class GateError(UserError):
     """A quality gate that was not met."""
 
     exit_code = 5
+
+
+class Interrupted(UserError):
+    """A run that was asked to stop, and has saved."""
+
+    exit_code = 130

@@ -40,3 +40,9 @@ def test_the_decoder_shares_the_token_embedding() -> None:
     )
     model = Bert(untied)
     assert model.mlm.decoder.weight is not model.encoder.embeddings.token.weight
+
+
+def test_a_head_does_not_change_the_encoder_of_a_seed() -> None:
+    with_head, without = new_bert(TINY, seed=0), new_bert(ModelConfig(encoder=TINY.encoder), seed=0)
+    for name, parameter in without.encoder.named_parameters():
+        assert torch.equal(with_head.encoder.get_parameter(name), parameter), name

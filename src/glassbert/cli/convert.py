@@ -9,6 +9,7 @@ from glassbert.cli.output import print_json, remark
 def convert(
     source: Path,
     destination: Path,
+    /,
     *,
     dtype: Literal["float32", "float16", "bfloat16"] | None = None,
     force: bool = False,

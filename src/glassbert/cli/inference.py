@@ -17,7 +17,7 @@ from glassbert.text.truncate import Keep
 CHUNK = 4096
 
 
-def fill(model: str, text: str, *, top: int = 5, json: bool = False) -> None:
+def fill(model: str, text: str, /, *, top: int = 5, json: bool = False) -> None:
     """Show the likeliest words for each [MASK] in a text.
 
     Parameters
@@ -46,6 +46,7 @@ def fill(model: str, text: str, *, top: int = 5, json: bool = False) -> None:
 def embed(
     model: str,
     source: Annotated[str, Parameter(name="INPUT")] = "-",
+    /,
     *,
     keep: Keep = "head",
     out: Path | None = None,

@@ -9,7 +9,7 @@ import sys
 import cyclopts
 
 import glassbert
-from glassbert.cli import convert, demo, inference, params, tokenize, vocab
+from glassbert.cli import convert, demo, inference, params, pretrain, tokenize, vocab
 from glassbert.errors import UserError
 
 EXIT_USAGE = 2
@@ -24,11 +24,13 @@ def build_app() -> cyclopts.App:
         version=glassbert.__version__,
         default_parameter=cyclopts.Parameter(negative=()),
         result_action="return_value",
+        suppress_keyboard_interrupt=False,  # it would end the program without a word
     )
     app.command(demo.demo)
     app.command(vocab.app)
     app.command(tokenize.tokenize)
     app.command(params.params)
+    app.command(pretrain.pretrain)
     app.command(inference.fill)
     app.command(inference.embed)
     app.command(convert.convert)

@@ -17,6 +17,7 @@ from glassbert.glassbox.formula import Formula
 
 def params(
     source: Annotated[str, Parameter(name="CONFIG_OR_PRESET_OR_MODEL")],
+    /,
     *,
     length: list[int] | None = None,
     all: bool = False,

@@ -33,9 +33,13 @@ class MaskedLanguageHead(nn.Module):
         self.norm = layer_norm(config)
         self.decoder = Linear(config.hidden_size, config.vocab_size)
 
+    def features(self, hidden: Tensor) -> Tensor:
+        """Map the vectors at the wanted positions, (M, D), to what the decoder reads, (M, D)."""
+        return self.norm(self.dense(hidden, activation=self.activation))
+
     def forward(self, hidden: Tensor) -> Tensor:
         """Map the vectors at the wanted positions, (M, D), to logits, (M, V)."""
-        return self.decoder(self.norm(self.dense(hidden, activation=self.activation)))
+        return self.decoder(self.features(hidden))
 
 
 class LabelHead(nn.Module):

@@ -1,0 +1,46 @@
+"""`pretrain`: a recipe and a corpus become an encoder."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from glassbert.cli.output import print_json, remark
+from glassbert.errors import Interrupted
+
+
+def pretrain(
+    recipe: Path,
+    /,
+    *,
+    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    out: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Train an encoder by masked tokens and next sentences; goes on by itself where a run was stopped.
+
+    Parameters
+    ----------
+    recipe:
+        TOML file with the tables data, model, objective and train.
+    set_:
+        Change a setting, such as train.steps=100; may be given several times.
+    out:
+        Folder of the run; runs/ and the recipe's name when not given.
+    json:
+        Print the result as JSON.
+    """
+    from dataclasses import asdict
+
+    from glassbert.training.pretrain import PretrainRecipe
+    from glassbert.training.pretrain import pretrain as run_pretraining
+    from glassbert.training.recipe import read_recipe
+
+    folder = out or Path("runs") / recipe.stem
+    result = run_pretraining(PretrainRecipe.of(read_recipe(recipe, set_ or ())), folder, remark)
+    if json:
+        print_json({"out": str(folder), **asdict(result)})
+    elif result.is_finished:
+        print(folder / "last")
+    if not result.is_finished:
+        raise Interrupted(f"stopped at step {result.step}, saved in {folder}; the same command goes on")

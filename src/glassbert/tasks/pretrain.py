@@ -1,0 +1,179 @@
+"""Pre-training: masked tokens, and whether the second text follows the first.
+
+Legend: B sequences, T tokens, M predictions, D hidden size.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from glassbert.config import ModelConfig
+from glassbert.data.batching import PretrainBatch
+from glassbert.data.objective import PretrainObjective
+from glassbert.interop.folder import write_model
+from glassbert.interop.huggingface import build
+from glassbert.interop.source import read_source
+from glassbert.model.bert import Bert
+from glassbert.model.layout import Batch, Layout
+from glassbert.tasks.vocabulary_loss import vocabulary_loss
+from glassbert.text.tokenizer import Tokenizer
+
+
+class PretrainModule(nn.Module):
+    """A BERT and its losses: what the engine differentiates."""
+
+    def __init__(self, bert: Bert) -> None:
+        super().__init__()
+        self.bert = bert
+
+    def forward(self, part: PretrainBatch) -> dict[str, Tensor]:
+        """Return the summed losses of a part of a batch and how many predictions are right."""
+        assert self.bert.mlm is not None
+        device = self.bert.encoder.embeddings.token.weight.device
+        layout = Layout(part.lengths)
+        ids, segments = _tensor(part.ids, device), _tensor(part.segments, device)
+        hidden = self.bert.encoder(Batch(ids, segments, layout))
+        features = self.bert.mlm.features(hidden[_tensor(part.predict_at, device)])  # (M, D)
+        decoder = self.bert.mlm.decoder
+        loss, num_correct = vocabulary_loss(
+            features, decoder.weight, decoder.bias, _tensor(part.mlm_labels, device)
+        )
+        sums = {"mlm_loss": loss, "mlm_accuracy": num_correct}
+        if part.pair_labels is not None:
+            sums |= self._pair_sums(hidden[layout.starts.to(device)], _tensor(part.pair_labels, device))
+        return sums
+
+    def _pair_sums(self, first: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        """Judge the pairs from their [CLS] vectors, (B, D); examples without a pair are ignored."""
+        assert self.bert.pooler is not None
+        assert self.bert.nsp is not None
+        logits = self.bert.nsp(self.bert.pooler(first))  # (B, 2)
+        num_correct = (logits.argmax(dim=-1) == labels).sum()
+        return {"nsp_loss": F.cross_entropy(logits, labels, reduction="sum"), "nsp_accuracy": num_correct}
+
+
+class Pretrain:
+    """The pre-training task; see `Task` for what its members mean."""
+
+    def __init__(
+        self,
+        bert: Bert,
+        tokenizer: Tokenizer,
+        objective: PretrainObjective,
+        *,
+        held_out: Sequence[PretrainBatch] = (),
+        entropy: float | None = None,
+    ) -> None:
+        """Put the parts together.
+
+        Args:
+            held_out: Batches of text that is not trained on, with fixed masks.
+            entropy: Loss of guessing by frequency alone: what has to be beaten.
+        """
+        self.module = PretrainModule(bert)
+        self.tokenizer, self.objective = tokenizer, objective
+        self.held_out, self.entropy = held_out, entropy
+        self.best_by = ("mlm_loss", False)
+        has_pairs = objective.settings.has_pairs
+        self.loss_weights = {"mlm_loss": 1.0, "nsp_loss": 1.0} if has_pairs else {"mlm_loss": 1.0}
+
+    @property
+    def config(self) -> ModelConfig:
+        """The shape of the model."""
+        return self.module.bert.config
+
+    def batch(self, step: int) -> PretrainBatch:
+        return self.objective.batch(step)
+
+    def split(self, batch: PretrainBatch, num_parts: int) -> Sequence[PretrainBatch]:
+        return batch.split(num_parts)
+
+    def counts(self, batch: PretrainBatch) -> dict[str, int]:
+        return {
+            "mlm_loss": batch.num_predictions,
+            "mlm_accuracy": batch.num_predictions,
+            "nsp_loss": batch.num_pairs,
+            "nsp_accuracy": batch.num_pairs,
+            "tokens": batch.num_real_tokens,
+        }
+
+    def epoch_of(self, step: int) -> float:
+        epoch, index = self.objective.epoch_of(step)
+        return epoch + index / self.objective.num_batches(epoch)
+
+    def steps_in_epochs(self, num_epochs: float) -> int:
+        whole = int(num_epochs)
+        steps = sum(self.objective.num_batches(epoch) for epoch in range(whole))
+        return max(1, steps + math.ceil((num_epochs - whole) * self.objective.num_batches(whole)))
+
+    def evaluate(self) -> dict[str, float]:
+        totals: dict[str, float] = {}
+        counts: dict[str, int] = {}
+        for batch in self.held_out:
+            for name, value in self.module(batch).items():
+                totals[name] = totals.get(name, 0.0) + value.item()
+                counts[name] = counts.get(name, 0) + self.counts(batch)[name]
+        return {name: total / max(1, counts[name]) for name, total in totals.items()}
+
+    def verdict(self, metrics: Mapping[str, float]) -> str:
+        values = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+        if self.entropy is None:
+            return f"held out: {values}"
+        gain = self.entropy - metrics["mlm_loss"]
+        meaning = (
+            "better than guessing by frequency: learning" if gain > 0.05 else "no better than guessing yet"
+        )
+        return f"held out: {values}  (frequency alone gives {self.entropy:.4f}; {meaning})"
+
+    def save(self, folder: Path, weights: Mapping[str, Tensor], run: Mapping[str, Any]) -> None:
+        with torch.device("meta"):
+            network = Bert(self.config)
+        state = {name.removeprefix("bert."): tensor for name, tensor in weights.items()}
+        network.load_state_dict(state, strict=False, assign=True)
+        network.tie_weights()
+        write_model(network, self.tokenizer, folder, run=run)
+
+    def restore(self, folder: Path) -> None:
+        network, _ = build(read_source(folder))
+        load_into(self.module.bert, network.state_dict())
+
+    def depth_of(self, name: str) -> int:
+        if ".encoder.embeddings." in name:
+            return 0
+        if ".encoder.blocks." in name:
+            return 1 + int(name.split(".encoder.blocks.")[1].split(".")[0])
+        return 1 + self.config.encoder.num_hidden_layers
+
+    def blocks(self) -> Sequence[nn.Module]:
+        return list(self.module.bert.encoder.blocks)
+
+    def flops_per_token(self) -> float:
+        bert, settings = self.module.bert, self.objective.settings
+        assert bert.mlm is not None
+        shape = bert.config.encoder
+        in_blocks = sum(p.numel() for p in bert.encoder.blocks.parameters() if p.dim() > 1)
+        in_head = bert.mlm.dense.weight.numel() + bert.mlm.decoder.weight.numel()
+        scores = 2 * settings.max_length * shape.hidden_size * shape.num_hidden_layers
+        # Two operations a number going forward, twice that going back.
+        return 6.0 * (in_blocks + scores + settings.mask.select_prob * in_head)
+
+
+def load_into(module: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Copy ``state`` into a module whose parameters may be sharded."""
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            value = state[name].to(parameter.device)
+            if isinstance(parameter.data, DTensor):
+                value = distribute_tensor(value, parameter.data.device_mesh, parameter.data.placements)
+            parameter.copy_(value)
+
+
+def _tensor(array: Any, device: torch.device) -> Tensor:
+    return torch.from_numpy(array).to(device)

@@ -1,0 +1,67 @@
+"""Cross-entropy over a large vocabulary without ever holding all its logits.
+
+The logits of a step can outweigh the model many times. Here a few rows at a time are computed, turned into
+their gradient in place, and multiplied on at once, so that only a small block of them exists at any moment.
+
+Legend: M predictions, D features, V vocabulary.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# Rows times vocabulary: a block of about this many numbers stays in the cache.
+BLOCK_NUMBERS = 2**21
+
+
+class _VocabularyLoss(torch.autograd.Function):
+    """Forward computes the gradients too: the loss is a sum, so they only wait to be scaled."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, labels: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        should_learn = any(ctx.needs_input_grad)
+        grad_features = torch.empty_like(features) if should_learn else None
+        grad_weight = torch.zeros_like(weight) if should_learn else None
+        grad_bias = torch.zeros_like(bias) if should_learn else None
+        loss = features.new_zeros((), dtype=torch.float64)
+        num_correct = features.new_zeros((), dtype=torch.int64)
+        rows = max(1, BLOCK_NUMBERS // weight.size(0))
+        for start in range(0, len(labels), rows):
+            block, wanted = features[start : start + rows], labels[start : start + rows, None]
+            logits = torch.addmm(bias, block, weight.T)  # (rows, V)
+            top, guess = logits.max(dim=1, keepdim=True)
+            num_correct += (guess == wanted).sum()
+            right = logits.gather(1, wanted)
+            probs = logits.sub_(top).exp_()
+            total = probs.sum(dim=1, keepdim=True)
+            loss += (total.log() + top - right).sum(dtype=torch.float64)
+            if grad_features is None or grad_weight is None or grad_bias is None:
+                continue
+            # d loss / d logits = softmax - one at the right piece
+            probs.div_(total).scatter_add_(1, wanted, probs.new_full(wanted.shape, -1.0))
+            torch.mm(probs, weight, out=grad_features[start : start + rows])
+            grad_weight.addmm_(probs.T, block)
+            grad_bias += probs.sum(dim=0)
+        if should_learn:
+            ctx.save_for_backward(grad_features, grad_weight, grad_bias)
+        ctx.mark_non_differentiable(num_correct)
+        return loss.to(features.dtype), num_correct
+
+    @staticmethod
+    def backward(ctx: Any, grad_loss: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        grad_features, grad_weight, grad_bias = ctx.saved_tensors
+        return grad_features * grad_loss, grad_weight * grad_loss, grad_bias * grad_loss, None
+
+
+def vocabulary_loss(features: Tensor, weight: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the sum of the cross-entropies and how many predictions are right.
+
+    Args:
+        features: (M, D), what the MLM head gives to its decoder.
+        weight: (V, D) and bias: (V,), the decoder.
+        labels: (M,), the right pieces.
+    """
+    return _VocabularyLoss.apply(features, weight, bias, labels)

@@ -1,0 +1,1 @@
+"""The one training engine: loop, step, optimiser, schedule, checkpoints, processes."""

@@ -1,0 +1,135 @@
+"""Checkpoints: model folders with what a run needs to go on; whole, checked, never a pickle."""
+
+import errno
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from glassbert.errors import ModelError, RunFailed
+from glassbert.storage import new_folder, read_json, sha256_of, write_json
+from glassbert.training.processes import full, like
+
+MANIFEST = "manifest.json"
+PROGRESS = "progress.json"
+TRAINING = "training.safetensors"
+_NAME = re.compile(r"checkpoint-(\d+)")
+MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands. The position in the data is the step."""
+
+    step: int = 0
+    """Updates done."""
+    elapsed_s: float = 0.0
+    """Time spent in training, over all sessions of the run."""
+    best: float | None = None
+    """Best value of the metric that chooses."""
+    best_step: int | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that a checkpoint holds beside the model folder."""
+
+    progress: Progress
+    tensors: Mapping[str, Tensor]
+    """Optimiser moments and the averaged weights, by name."""
+
+
+def checkpoints(run: Path) -> list[Path]:
+    """Return the checkpoints of a run folder, oldest first."""
+    found = [path for path in run.glob("checkpoint-*") if path.is_dir() and _NAME.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.name.split("-")[1]))
+
+
+def save_checkpoint(run: Path, snapshot: Snapshot, write_model: Callable[[Path], None], *, keep: int) -> Path:
+    """Write checkpoint-<step> and delete all but the newest ``keep``."""
+    path = run / f"checkpoint-{snapshot.progress.step}"
+    try:
+        with new_folder(path, may_replace=True) as folder:
+            write_model(folder)
+            save_file(
+                {name: tensor.contiguous() for name, tensor in snapshot.tensors.items()}, folder / TRAINING
+            )
+            write_json(folder / PROGRESS, asdict(snapshot.progress))
+            files = sorted(file for file in folder.rglob("*") if file.is_file())
+            sums = {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
+            write_json(folder / MANIFEST, {"sha256": sums})
+    except Exception as error:
+        # safetensors wraps the operating system's error in one of its own.
+        if getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(error):
+            raise RunFailed(
+                f"no space left on the disk for {path.name}; the checkpoints before it are whole: "
+                "make room and run the same command again"
+            ) from None
+        raise
+    for old in checkpoints(run)[:-keep]:
+        shutil.rmtree(old)
+    return path
+
+
+def verify(path: Path) -> None:
+    """Raise ModelError unless every file of a checkpoint is as it was written."""
+    sums = read_json(path / MANIFEST).get("sha256")
+    if not isinstance(sums, dict) or not sums:
+        raise ModelError(f"{path / MANIFEST}: expected the sha256 of each file")
+    for name, expected in sums.items():
+        file = path / name
+        if not file.is_file():
+            raise ModelError(f"{file} is missing")
+        if sha256_of(file) != expected:
+            raise ModelError(f"{file} is damaged: its sha256 is not the one in {MANIFEST}")
+
+
+def newest_good(run: Path, tell: Callable[[str], None]) -> Path | None:
+    """Return the newest checkpoint that is whole; damaged ones are passed over and told."""
+    found = checkpoints(run)
+    for path in reversed(found):
+        try:
+            verify(path)
+        except ModelError as error:
+            tell(f"passing over {path.name}: {error}")
+            continue
+        return path
+    if found:
+        raise ModelError(f"{run}: none of its {len(found)} checkpoints is whole; delete them to start anew")
+    return None
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Return what a checkpoint holds beside the model."""
+    data: dict[str, Any] = read_json(path / PROGRESS)
+    return Snapshot(Progress(**data), load_file(path / TRAINING))
+
+
+def moments_of(optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str]) -> dict[str, Tensor]:
+    """Return the optimiser's memory under the names of its parameters."""
+    return {
+        f"optimizer.{moment}.{names[parameter]}": full(state[moment])
+        for parameter, state in optimizer.state.items()
+        for moment in MOMENTS
+    }
+
+
+def restore_moments(
+    optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str], tensors: Mapping[str, Tensor], step: int
+) -> None:
+    """Give the optimiser the memory that `moments_of` returned after ``step`` updates."""
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            optimizer.state[parameter] = {
+                "step": torch.tensor(float(step)),
+                **{
+                    moment: like(tensors[f"optimizer.{moment}.{names[parameter]}"], parameter)
+                    for moment in MOMENTS
+                },
+            }

@@ -1,0 +1,97 @@
+"""The training loop: next batch, step, maybe log, maybe evaluate, maybe save."""
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from glassbert.tasks.task import Task
+from glassbert.training.checkpoint import newest_good
+from glassbert.training.processes import Processes
+from glassbert.training.report import Report
+from glassbert.training.settings import TrainSettings
+from glassbert.training.state import TrainState
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """How a run, or this session of it, ended."""
+
+    step: int
+    is_finished: bool
+    """False when a signal asked to stop; the same command goes on."""
+    metrics: dict[str, float]
+    """Of the last evaluation."""
+    best: float | None
+    best_step: int | None
+
+
+def train(
+    task: Task,
+    settings: TrainSettings,
+    run: Path,
+    *,
+    about: Mapping[str, Any],
+    tell: Callable[[str], None],
+) -> TrainResult:
+    """Train ``task`` in the folder ``run``, from its newest checkpoint if it holds one.
+
+    Args:
+        about: What run.json shall say of every model of the run.
+        tell: Receives remarks for the user.
+    """
+    processes = Processes.join(settings)
+    state = TrainState(task, settings, processes)
+    checkpoint = newest_good(run, tell)
+    if checkpoint is not None:
+        state.resume(checkpoint)
+        tell(f"going on from {checkpoint.name}")
+    metrics: dict[str, float] = {}
+    with stop_signals() as stop, Report(run, state, tell) as report:
+        while state.share_done < 1.0:
+            result, rate, counts = state.update()
+            is_last = state.share_done >= 1.0
+            should_stop = processes.any(stop.is_asked)
+            report.step(result, rate, counts, is_last=is_last)
+            if is_last or state.step % settings.evaluate_every == 0:
+                metrics = state.evaluate()
+                report.evaluation(metrics)
+                if state.note_metrics(metrics):
+                    state.save_model(run / "best", about)
+            if is_last or should_stop or state.step % settings.save_every == 0:
+                report.flush()
+                state.save(run, about)
+            if should_stop and not is_last:
+                tell(f"stopped after step {state.step}; the same command goes on from there")
+                return TrainResult(state.step, False, metrics, state.progress.best, state.progress.best_step)
+        state.save_model(run / "last", about)
+    processes.leave()
+    return TrainResult(state.step, True, metrics, state.progress.best, state.progress.best_step)
+
+
+@dataclass
+class Stop:
+    """Whether somebody asked the run to stop."""
+
+    is_asked: bool = False
+
+    def ask(self, number: int, frame: FrameType | None) -> None:
+        """Take a signal; a second Ctrl-C does not wait for the step to end."""
+        if self.is_asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.is_asked = True
+
+
+@contextmanager
+def stop_signals() -> Iterator[Stop]:
+    """Turn SIGTERM and Ctrl-C into a wish to stop after the current step."""
+    stop = Stop()
+    before = {number: signal.signal(number, stop.ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

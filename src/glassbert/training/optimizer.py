@@ -1,0 +1,64 @@
+"""AdamW with decay groups and layer-wise rates, and the running average of the weights."""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+from glassbert.training.settings import TrainSettings
+
+
+def make_optimizer(
+    module: nn.Module, depth_of: Callable[[str], int], settings: TrainSettings
+) -> torch.optim.AdamW:
+    """Return AdamW over the module's parameters; vectors (biases, LayerNorm) do not decay."""
+    named = [(depth_of(name), p) for name, p in module.named_parameters() if p.requires_grad]
+    top = max(depth for depth, _ in named)
+    kinds: dict[tuple[int, bool], list[Tensor]] = {}
+    for depth, parameter in named:
+        kinds.setdefault((depth if settings.layer_decay < 1 else top, parameter.dim() > 1), []).append(
+            parameter
+        )
+    groups = [
+        {
+            "params": parameters,
+            "weight_decay": settings.weight_decay if is_matrix else 0.0,
+            "rate_scale": settings.layer_decay ** (top - depth),
+        }
+        for (depth, is_matrix), parameters in kinds.items()
+    ]
+    return torch.optim.AdamW(
+        groups,
+        lr=settings.learning_rate,
+        betas=(settings.beta1, settings.beta2),
+        eps=settings.epsilon,
+        fused=True,
+    )
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Give every group ``rate``, scaled by its depth."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group["rate_scale"]
+
+
+class Average:
+    """A running average of the weights, which can stand in for them."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter], decay: float) -> None:
+        self.parameters: list[Tensor] = list(parameters)
+        self.decay = decay
+        self.values = [parameter.detach().clone() for parameter in self.parameters]
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Move the average towards the weights."""
+        torch._foreach_lerp_(self.values, self.parameters, 1.0 - self.decay)
+
+    @torch.no_grad()
+    def swap(self) -> None:
+        """Exchange the weights and their average; a second call undoes the first."""
+        for parameter, value in zip(self.parameters, self.values, strict=True):
+            held = parameter.detach().clone()
+            parameter.copy_(value)
+            value.copy_(held)

@@ -1,0 +1,176 @@
+"""From a recipe to a trained encoder."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import glassbert
+from glassbert.config import BertConfig, ModelConfig, preset
+from glassbert.data.batching import PretrainBatch
+from glassbert.data.masking import Masking
+from glassbert.data.objective import PretrainObjective
+from glassbert.data.settings import ObjectiveSettings
+from glassbert.data.shards import Corpus
+from glassbert.data.unigram import unigram_entropy
+from glassbert.errors import UserError
+from glassbert.interop.huggingface import build
+from glassbert.interop.source import read_source
+from glassbert.model.bert import Bert
+from glassbert.model.init import new_bert
+from glassbert.storage import write_atomically
+from glassbert.tasks.pretrain import Pretrain
+from glassbert.training.loop import TrainResult, train
+from glassbert.training.recipe import check_keys, settings_from, write_recipe
+from glassbert.training.settings import FREE_TO_CHANGE, TrainSettings
+
+RECIPE = "recipe.toml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSettings:
+    """The `[data]` table."""
+
+    corpus: Path
+    """Folder that `corpus build` wrote."""
+    held_out: Path | None = None
+    """Another such folder, of text that is not trained on."""
+    held_out_tokens: int = 100_000
+    """How much of it is measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveTable:
+    """The `[objective]` table."""
+
+    name: Literal["mlm", "mlm+nsp", "sop"] = "mlm+nsp"
+    """Masked tokens alone, or with them whether B follows A, or which came first."""
+    max_length: int = 128
+    """Tokens of the longest example, [CLS] and [SEP] included."""
+    short_prob: float = 0.1
+    """Share of examples that aim at a random shorter length."""
+    mask: Masking = field(default_factory=Masking)
+    """Which tokens are hidden, and how."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainRecipe:
+    """All tables of a pre-training recipe."""
+
+    data: DataSettings
+    model: Mapping[str, Any]
+    """A preset or a folder to start from, and fields of its config.json to change."""
+    objective: ObjectiveTable
+    train: TrainSettings
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Mapping[str, Any]]) -> "PretrainRecipe":
+        """Check the tables of a recipe."""
+        check_keys(tables, ("data", "model", "objective", "train"), "recipe")
+        model = dict(tables.get("model", {}))
+        check_keys(model, ("preset", "init_from", *(f.name for f in fields(BertConfig))), "model")
+        return cls(
+            data=settings_from(DataSettings, tables.get("data", {}), "data"),
+            model=model,
+            objective=settings_from(ObjectiveTable, tables.get("objective", {}), "objective"),
+            train=settings_from(TrainSettings, tables.get("train", {}), "train"),
+        )
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """Return every setting of the run, defaults included."""
+        return {
+            "data": asdict(self.data),
+            "model": dict(self.model),
+            "objective": asdict(self.objective),
+            "train": asdict(self.train),
+        }
+
+
+def pretrain(recipe: PretrainRecipe, out: Path, tell: Callable[[str], None]) -> TrainResult:
+    """Train an encoder in the folder ``out``; a folder that holds this very run is gone on with."""
+    corpus = Corpus.open(recipe.data.corpus)
+    tokenizer = corpus.tokenizer()
+    settings = ObjectiveSettings(
+        objective=recipe.objective.name,
+        max_length=recipe.objective.max_length,
+        batch_tokens=recipe.train.batch_tokens,
+        mask=recipe.objective.mask,
+        short_prob=recipe.objective.short_prob,
+        seed=recipe.train.seed,
+    )
+    objective = PretrainObjective(corpus, tokenizer.vocabulary, settings)
+    claim_folder(out, recipe)
+    held_out: tuple[PretrainBatch, ...] = ()
+    if recipe.data.held_out is not None:
+        other = PretrainObjective(Corpus.open(recipe.data.held_out), tokenizer.vocabulary, settings)
+        held_out = tuple(other.evaluation_batches(recipe.data.held_out_tokens))
+    task = Pretrain(
+        make_model(recipe, len(tokenizer.vocabulary)),
+        tokenizer,
+        objective,
+        held_out=held_out,
+        entropy=unigram_entropy(corpus, tokenizer.vocabulary),
+    )
+    about = {
+        "recipe": {name: _plain(table) for name, table in recipe.tables().items()},
+        "corpus": {"num_tokens": corpus.num_tokens, "vocab_sha256": corpus.manifest.vocab_sha256},
+        "glassbert": glassbert.__version__,
+    }
+    return train(task, recipe.train, out, about=about, tell=tell)
+
+
+def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
+    """Return the model that training starts from."""
+    table = dict(recipe.model)
+    head: Literal["mlm", "pretraining"] = "mlm" if recipe.objective.name == "mlm" else "pretraining"
+    source = table.pop("init_from", None)
+    if source is not None:
+        if table:
+            raise UserError(f"model.init_from brings its own shape; remove model.{next(iter(table))}")
+        return build(read_source(Path(source)), head=head, seed=recipe.train.seed)[0]
+    shape = preset(table.pop("preset", "mini"), vocab_size=vocab_size)
+    shape = replace(shape, **table)
+    if shape.max_position_embeddings < recipe.objective.max_length:
+        raise UserError(
+            f"objective.max_length={recipe.objective.max_length} exceeds model.max_position_embeddings="
+            f"{shape.max_position_embeddings}; raise the one or lower the other"
+        )
+    return new_bert(ModelConfig(encoder=shape, head=head, has_pooler=head != "mlm"), seed=recipe.train.seed)
+
+
+def claim_folder(out: Path, recipe: PretrainRecipe) -> None:
+    """Write recipe.toml into the run folder; refuse one that belongs to another run."""
+    text = write_recipe({name: _plain(table) for name, table in recipe.tables().items()})
+    path = out / RECIPE
+    if path.is_file():
+        difference = first_difference(path.read_text(encoding="utf-8"), text)
+        if difference:
+            raise UserError(f"{out} holds a run with another {difference}; name another folder with --out")
+    elif out.is_dir() and any(out.iterdir()):
+        raise UserError(f"{out} is not empty and holds no run; name another folder with --out")
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text.encode("utf-8"))
+
+
+def first_difference(old: str, new: str) -> str | None:
+    """Return the first setting that differs between two recipes and matters to what is computed."""
+    import tomllib
+
+    before, after = tomllib.loads(old), tomllib.loads(new)
+    for name in after:
+        for key in sorted({*before.get(name, {}), *after[name]}):
+            if name == "train" and key in FREE_TO_CHANGE:
+                continue
+            was, now = before.get(name, {}).get(key), after[name].get(key)
+            if was != now:
+                return f"{name}.{key} ({was!r}, now {now!r})"
+    return None
+
+
+def _plain(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with paths as strings and without what is not set."""
+    return {
+        key: str(value) if isinstance(value, Path) else value
+        for key, value in table.items()
+        if value is not None
+    }

@@ -1,0 +1,104 @@
+"""One process or many: who we are, and what we do together. `torchrun` starts the many."""
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from glassbert.errors import UserError
+from glassbert.training.settings import Strategy, TrainSettings
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process among its peers."""
+
+    rank: int
+    size: int
+    device: torch.device
+
+    @classmethod
+    def join(cls, settings: TrainSettings) -> "Processes":
+        """Meet the processes that torchrun started; alone when it did not."""
+        size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+        device = _device(settings.device, int(os.environ.get("LOCAL_RANK", "0")))
+        if size > 1 and not dist.is_initialized():
+            dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        return cls(rank, size, device)
+
+    def leave(self) -> None:
+        """Part from the peers."""
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes files and talks to the user."""
+        return self.rank == 0
+
+    def wrap(self, module: nn.Module, strategy: Strategy, blocks: Iterable[nn.Module]) -> nn.Module:
+        """Return ``module`` as the processes share it: copies that exchange gradients, or shards."""
+        module.to(self.device)
+        if self.size == 1:
+            return module
+        if strategy == "ddp":
+            return DistributedDataParallel(module)
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = init_device_mesh(self.device.type, (self.size,))
+        for block in blocks:
+            fully_shard(block, mesh=mesh)
+        fully_shard(module, mesh=mesh)
+        return module
+
+    def sum(self, values: dict[str, float]) -> dict[str, float]:
+        """Add up each value over the processes."""
+        if self.size == 1:
+            return values
+        total = torch.tensor(list(values.values()), dtype=torch.float64, device=self.device)
+        dist.all_reduce(total)
+        return dict(zip(values, total.tolist(), strict=True))
+
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is set on any process."""
+        return self.size > 1 and self.sum({"flag": float(flag)})["flag"] > 0 or flag
+
+    def run_on_main(self, work: Callable[[], Any]) -> None:
+        """Let the main process work while the others wait; its failure is everybody's."""
+        error: BaseException | None = None
+        if self.is_main:
+            try:
+                work()
+            except Exception as caught:
+                error = caught
+        if self.any(error is not None):
+            raise error or UserError("the main process failed; its message says why")
+
+
+def full(tensor: Tensor) -> Tensor:
+    """Return the whole of a tensor that may be sharded; every process must ask."""
+    tensor = tensor.detach()
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def like(tensor: Tensor, parameter: Tensor) -> Tensor:
+    """Return a copy of ``tensor`` placed, and sharded, as ``parameter`` is."""
+    tensor = tensor.to(parameter.device, copy=True)
+    if not isinstance(parameter, DTensor):
+        return tensor
+    return distribute_tensor(tensor, parameter.device_mesh, parameter.placements)
+
+
+def _device(wanted: str, local_rank: int) -> torch.device:
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise UserError("train.device is 'cuda', but torch sees no GPU; use 'cpu' or 'auto'")
+    if wanted == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", local_rank)

@@ -1,0 +1,190 @@
+"""A run in memory: the module, its optimiser, where it stands; and how that goes to disk and back."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassbert.errors import RunFailed
+from glassbert.storage import new_folder
+from glassbert.tasks.task import Task
+from glassbert.training.checkpoint import (
+    Progress,
+    Snapshot,
+    moments_of,
+    read_snapshot,
+    restore_moments,
+    save_checkpoint,
+)
+from glassbert.training.optimizer import Average, make_optimizer, set_rate
+from glassbert.training.processes import Processes, full, like
+from glassbert.training.schedule import rate_factor
+from glassbert.training.settings import TrainSettings
+from glassbert.training.step import StepResult, train_step
+
+# Odd constants of splitmix64: they spread neighbouring numbers over all seeds.
+_SEED_STEP, _SEED_RANK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
+
+
+class TrainState:
+    """What changes while a run goes on."""
+
+    def __init__(self, task: Task, settings: TrainSettings, processes: Processes) -> None:
+        self.task, self.settings, self.processes = task, settings, processes
+        self.num_steps = _num_steps(task, settings)
+        self.module = processes.wrap(task.module, settings.strategy, task.blocks())
+        self.optimizer = make_optimizer(task.module, task.depth_of, settings)
+        self.average = Average(task.module.parameters(), settings.ema_decay) if settings.ema_decay else None
+        self.progress = Progress()
+        self._elapsed_before_s, self._started_at = 0.0, time.monotonic()
+
+    @property
+    def step(self) -> int:
+        """Updates done."""
+        return self.progress.step
+
+    @property
+    def elapsed_s(self) -> float:
+        """Time spent on this run, over all its sessions."""
+        return self._elapsed_before_s + time.monotonic() - self._started_at
+
+    @property
+    def share_done(self) -> float:
+        """How much of the run is done, by steps or by the clock."""
+        if self.settings.minutes is not None:
+            # One clock for all processes: they must agree on the rate and on when to stop.
+            elapsed_s = self.processes.sum({"s": self.elapsed_s})["s"] / self.processes.size
+            return min(1.0, elapsed_s / (60 * self.settings.minutes))
+        assert self.num_steps is not None
+        return self.step / self.num_steps
+
+    def update(self) -> tuple[StepResult, float, Mapping[str, int]]:
+        """Do one update; return what it measured, its learning rate and the counts of its batch."""
+        settings, step = self.settings, self.step
+        batch = self.task.batch(step)
+        counts = self.task.counts(batch)
+        rate = settings.learning_rate * rate_factor(
+            settings.schedule, settings.warmup, self._progress_of_update()
+        )
+        set_rate(self.optimizer, rate)
+        # Dropout is a function of the step too, so that no generator has to be saved.
+        torch.manual_seed((settings.seed + step * _SEED_STEP + self.processes.rank * _SEED_RANK) % 2**63)
+        self.module.train()
+        try:
+            result = train_step(
+                self.module,
+                self._own_parts(batch, counts["tokens"]),
+                counts,
+                self.task.loss_weights,
+                self.optimizer,
+                max_grad_norm=settings.max_grad_norm,
+                sum_over_processes=self.processes.sum,
+                gradient_scale=float(self.processes.size),
+                precision=getattr(torch, settings.precision),
+                device=self.processes.device,
+            )
+        except RunFailed as error:
+            raise RunFailed(f"step {step}, batch of epoch {self.task.epoch_of(step):.2f}: {error}") from None
+        if self.average:
+            self.average.update()
+        self.progress = Progress(step + 1, self.elapsed_s, self.progress.best, self.progress.best_step)
+        return result, rate, counts
+
+    def note_metrics(self, metrics: Mapping[str, float]) -> bool:
+        """Remember the metrics if they are the best so far; return whether they are."""
+        name, is_higher_better = self.task.best_by
+        value, best = metrics.get(name), self.progress.best
+        if value is None or (best is not None and (value <= best if is_higher_better else value >= best)):
+            return False
+        self.progress = Progress(self.step, self.elapsed_s, value, self.step)
+        return True
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Put the averaged weights, if any are kept, in place of the weights."""
+        if self.average:
+            self.average.swap()
+        try:
+            yield
+        finally:
+            if self.average:
+                self.average.swap()
+
+    def evaluate(self) -> dict[str, float]:
+        """Measure the weights that would be saved; every process does, since shards need all of them."""
+        self.task.module.eval()
+        with self.averaged(), torch.no_grad():
+            return self.task.evaluate()
+
+    def save(self, run: Path, about: Mapping[str, Any]) -> None:
+        """Write a checkpoint to go on from."""
+        names = self._names()
+        weights, tensors = self._weights(), moments_of(self.optimizer, names)
+        if self.average:
+            values = zip(names.values(), self.average.values, strict=True)
+            tensors |= {f"average.{name}": full(value) for name, value in values}
+        snapshot = Snapshot(self.progress, tensors)
+        self.processes.run_on_main(
+            lambda: save_checkpoint(
+                run, snapshot, lambda folder: self.task.save(folder, weights, about), keep=self.settings.keep
+            )
+        )
+
+    def save_model(self, out: Path, about: Mapping[str, Any]) -> None:
+        """Write a model folder to use: the averaged weights, if any are kept."""
+        with self.averaged():
+            weights = self._weights()
+
+        def write() -> None:
+            with new_folder(out, may_replace=True) as folder:
+                self.task.save(folder, weights, about)
+
+        self.processes.run_on_main(write)
+
+    def resume(self, checkpoint: Path) -> None:
+        """Go on from a checkpoint as if the run had never stopped."""
+        self.task.restore(checkpoint)
+        snapshot = read_snapshot(checkpoint)
+        names = self._names()
+        restore_moments(self.optimizer, names, snapshot.tensors, snapshot.progress.step)
+        if self.average:
+            self.average.values = [
+                like(snapshot.tensors[f"average.{name}"], parameter) for parameter, name in names.items()
+            ]
+        self.progress = snapshot.progress
+        self._elapsed_before_s, self._started_at = snapshot.progress.elapsed_s, time.monotonic()
+
+    def _progress_of_update(self) -> float:
+        """Return the middle way: neither the first nor the last update has a rate of zero."""
+        if self.settings.minutes is not None:
+            return max(1e-6, self.share_done)
+        assert self.num_steps is not None
+        return (self.step + 1) / (self.num_steps + 1)
+
+    def _own_parts(self, batch: Any, num_tokens: int) -> list[Any]:
+        """Return this process's share of the batch, in parts that fit the memory."""
+        shares = self.task.split(batch, self.processes.size)
+        if len(shares) < self.processes.size:
+            raise RunFailed(
+                f"a batch of {len(shares)} examples cannot be shared by {self.processes.size} processes"
+            )
+        num_parts = -(-num_tokens // (self.processes.size * self.settings.micro_tokens))
+        return list(self.task.split(shares[self.processes.rank], num_parts))
+
+    def _names(self) -> dict[Tensor, str]:
+        return {parameter: name for name, parameter in self.task.module.named_parameters()}
+
+    def _weights(self) -> dict[str, Tensor]:
+        # Copies: averaged weights are swapped out again before they are written.
+        return {name: full(parameter).cpu().clone() for parameter, name in self._names().items()}
+
+
+def _num_steps(task: Task, settings: TrainSettings) -> int | None:
+    """Return the number of updates of the run; None when the clock ends it."""
+    if settings.minutes is not None:
+        return None
+    return settings.steps or task.steps_in_epochs(settings.epochs or 1.0)

@@ -1,0 +1,88 @@
+"""One update: accumulate over parts, check, clip, step."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from glassbert.errors import RunFailed
+from glassbert.training.processes import full
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What an update measured."""
+
+    losses: dict[str, float]
+    """Mean over the whole step of each loss, and of whatever else the module counts."""
+    grad_norm: float
+    """Before clipping."""
+
+
+def train_step(
+    module: nn.Module,
+    parts: Sequence[Any],
+    counts: Mapping[str, int],
+    loss_weights: Mapping[str, float],
+    optimizer: torch.optim.Optimizer,
+    *,
+    max_grad_norm: float,
+    sum_over_processes: Callable[[dict[str, float]], dict[str, float]] = dict,
+    gradient_scale: float = 1.0,
+    precision: torch.dtype = torch.float32,
+    device: torch.device | None = None,
+) -> StepResult:
+    """Accumulate the gradient over ``parts`` and update once.
+
+    Args:
+        counts: What each loss is divided by: the targets of the whole step on all processes. Parts with few
+            targets must not weigh more.
+        gradient_scale: Number of processes, where gradients are averaged over them.
+    """
+    optimizer.zero_grad(set_to_none=True)
+    totals: dict[str, float] = {}
+    for index, part in enumerate(parts):
+        with _without_sync(module, is_last=index == len(parts) - 1), _autocast(precision, device):
+            sums: Mapping[str, Tensor] = module(part)
+            loss = sum(loss_weights[name] * sums[name] / max(1, counts[name]) for name in loss_weights)
+            assert isinstance(loss, Tensor)
+            (loss * gradient_scale).backward()
+        for name, value in sums.items():
+            totals[name] = totals.get(name, 0.0) + value.item()
+    norm = nn.utils.clip_grad_norm_(module.parameters(), max_grad_norm or math.inf)
+    grad_norm = full(norm).item()
+    losses = {name: total / max(1, counts[name]) for name, total in sum_over_processes(totals).items()}
+    if not math.isfinite(grad_norm):
+        raise RunFailed(_blame(module, losses))
+    optimizer.step()
+    return StepResult(losses, grad_norm)
+
+
+def _blame(module: nn.Module, losses: Mapping[str, float]) -> str:
+    """Name what is not finite; the weights are still those from before the step."""
+    bad_losses = [name for name, value in losses.items() if not math.isfinite(value)]
+    for name, parameter in module.named_parameters():
+        if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
+            culprit = f"the gradient of {name} is not finite"
+            break
+    else:
+        culprit = "the gradient norm is not finite"
+    losses_note = f", nor is the loss {', '.join(bad_losses)}" if bad_losses else ""
+    return f"{culprit}{losses_note}; nothing was updated"
+
+
+def _without_sync(module: nn.Module, *, is_last: bool) -> AbstractContextManager[Any]:
+    """Let processes exchange gradients once per step, after the last part."""
+    if is_last or not hasattr(module, "no_sync"):
+        return nullcontext()
+    return module.no_sync()  # type: ignore[operator]
+
+
+def _autocast(precision: torch.dtype, device: torch.device | None) -> AbstractContextManager[Any]:
+    if precision == torch.float32 or device is None:
+        return nullcontext()
+    return torch.autocast(device.type, dtype=precision)

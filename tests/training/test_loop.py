@@ -1,0 +1,186 @@
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from glassbert.config import ModelConfig
+from glassbert.errors import ModelError, RunFailed
+from glassbert.inference.model import load
+from glassbert.storage import read_json
+from glassbert.tasks.pretrain import Pretrain
+from glassbert.training.checkpoint import checkpoints
+from training.small_run import STEPS, run, small_task
+
+FILES = ("last/model.safetensors", "best/model.safetensors", "metrics.jsonl")
+FINAL = f"checkpoint-{STEPS}/training.safetensors"
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    run(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def stopped_after_8(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stopped")
+    run(folder, stopping_task(7, signal.SIGTERM))
+    assert [path.name for path in checkpoints(folder)] == ["checkpoint-6", "checkpoint-8"]
+    return folder
+
+
+def assert_same_bytes(folder: Path, uninterrupted: Path) -> None:
+    for name in (*FILES, FINAL):
+        assert (folder / name).read_bytes() == (uninterrupted / name).read_bytes(), name
+
+
+def stopping_task(step: int, number: int) -> Pretrain:
+    """Return a task that sends this process a signal when the batch of ``step`` is asked for."""
+    task = small_task()
+    batch = task.batch
+
+    def batch_with_signal(wanted: int) -> object:
+        if wanted == step:
+            os.kill(os.getpid(), number)
+        return batch(wanted)
+
+    task.batch = batch_with_signal  # type: ignore[method-assign, assignment]
+    return task
+
+
+def test_a_run_leaves_a_model_that_loads(uninterrupted: Path) -> None:
+    model = load(uninterrupted / "last")
+    assert isinstance(model.config, ModelConfig)
+    assert model.config.head == "pretraining"
+    rows = [
+        row for row in (uninterrupted / "metrics.jsonl").read_text().splitlines() if "learning_rate" in row
+    ]
+    assert len(rows) == STEPS
+    assert [path.name for path in checkpoints(uninterrupted)] == ["checkpoint-9", "checkpoint-12"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("step", [0, 4, 5, 11])
+def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
+    tmp_path: Path, uninterrupted: Path, step: int, number: int
+) -> None:
+    result = run(tmp_path, stopping_task(step, number))
+    assert result.is_finished == (step == STEPS - 1)
+    assert result.step == step + 1
+    assert run(tmp_path).is_finished
+    assert_same_bytes(tmp_path, uninterrupted)
+
+
+def test_a_finished_run_is_not_trained_further(tmp_path: Path, uninterrupted: Path) -> None:
+    run(tmp_path)
+    assert run(tmp_path).step == STEPS
+    assert_same_bytes(tmp_path, uninterrupted)
+
+
+def damage_last_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "training.safetensors", "progress.json", "manifest.json"]
+)
+@pytest.mark.parametrize("harm", [damage_last_byte, truncate, Path.unlink])
+def test_a_damaged_checkpoint_is_passed_over_and_told(
+    tmp_path: Path, stopped_after_8: Path, uninterrupted: Path, name: str, harm: object
+) -> None:
+    shutil.copytree(stopped_after_8, tmp_path, dirs_exist_ok=True)
+    harm(tmp_path / "checkpoint-8" / name)  # type: ignore[operator]
+    told: list[str] = []
+    run(tmp_path, told=told)
+    assert any(line.startswith("passing over checkpoint-8: ") and name in line for line in told)
+    assert "going on from checkpoint-6" in told
+    assert_same_bytes(tmp_path, uninterrupted)
+
+
+def test_no_whole_checkpoint_is_an_error_not_a_fresh_start(tmp_path: Path) -> None:
+    run(tmp_path, stopping_task(1, signal.SIGTERM))
+    damage_last_byte(tmp_path / "checkpoint-2" / "model.safetensors")
+    with pytest.raises(ModelError, match="none of its 1 checkpoints is whole"):
+        run(tmp_path)
+
+
+def test_what_a_crashed_save_left_is_not_taken_for_a_checkpoint(tmp_path: Path, uninterrupted: Path) -> None:
+    run(tmp_path, stopping_task(4, signal.SIGTERM))
+    (tmp_path / ".checkpoint-6.12345678.part").mkdir()
+    run(tmp_path)
+    assert_same_bytes(tmp_path, uninterrupted)
+
+
+def test_a_number_that_is_none_names_step_and_tensor_and_keeps_the_run(tmp_path: Path) -> None:
+    task = small_task()
+    loss = task.module.forward
+
+    def poisoned(part: object) -> dict[str, torch.Tensor]:
+        sums = loss(part)  # type: ignore[arg-type]
+        return sums | {"mlm_loss": sums["mlm_loss"] * float("nan")} if task.module.training else sums
+
+    batch = task.batch
+
+    def batch_then_poison(step: int) -> object:
+        if step == 7:
+            task.module.forward = poisoned  # type: ignore[method-assign]
+        return batch(step)
+
+    task.batch = batch_then_poison  # type: ignore[method-assign, assignment]
+    with pytest.raises(
+        RunFailed, match=r"^step 7, batch of epoch .*: the gradient of bert\..* is not finite"
+    ):
+        run(tmp_path, task)
+    assert [path.name for path in checkpoints(tmp_path)] == ["checkpoint-3", "checkpoint-6"]
+
+
+def test_an_averaged_model_is_what_is_saved_for_use(uninterrupted: Path) -> None:
+    last = load_file(uninterrupted / "last" / "model.safetensors")
+    raw = load_file(uninterrupted / f"checkpoint-{STEPS}" / "model.safetensors")
+    average = load_file(uninterrupted / FINAL)
+    name = "bert.pooler.dense.weight"
+    assert torch.equal(last[name], average["average.bert.pooler.dense.weight"])
+    assert not torch.equal(last[name], raw[name])
+
+
+def test_the_run_is_told_in_run_json(tmp_path: Path) -> None:
+    run(tmp_path, steps=1)
+    assert "glassbert" in read_json(tmp_path / "last" / "run.json")
+
+
+@pytest.mark.slow
+def test_twenty_kills_change_no_bit(tmp_path: Path, uninterrupted: Path) -> None:
+    """Kill -9 at random moments, some of them during a save, and go on each time."""
+    generator = random.Random(0)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(Path(__file__).parent / "small_run.py"), str(tmp_path)]
+    num_kills = 0
+    while num_kills < 20:
+        before = len(list(tmp_path.rglob("*")))
+        process = subprocess.Popen(command, env=environment)
+        # Wait until files begin to change, then a little: the imports take most of the time.
+        while process.poll() is None and len(list(tmp_path.rglob("*"))) == before:
+            time.sleep(0.002)
+        time.sleep(generator.uniform(0.0, 0.25))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        num_kills += 1
+        if (tmp_path / "last").exists():
+            break
+    subprocess.run(command, env=environment, check=True)
+    assert_same_bytes(tmp_path, uninterrupted)
