@@ -35,10 +35,10 @@ _CJK_RUN = re.compile(f"[{CJK}]+")
 
 # `str.split` takes the first ones for spaces, but BERT deletes them. The last are lone surrogates: JSON can
 # hold them, the engine cannot.
-_DELETED = re.compile("[\x0b\x0c\x1c-\x1f\x85\ud800-\udfff]")
+DELETED = re.compile("[\x0b\x0c\x1c-\x1f\x85\ud800-\udfff]")
 
 # All printable ASCII that is neither letter nor digit is punctuation to BERT, symbols too.
-_ASCII_WORD = re.compile("[A-Za-z0-9]+|[^A-Za-z0-9]")
+ASCII_WORD = re.compile("[A-Za-z0-9]+|[^A-Za-z0-9]")
 
 _BLOCK_CHARACTERS = 1 << 21
 _PACKED_SUFFIXES = (".gz", ".zst")
@@ -83,12 +83,12 @@ class WordSplitter:
 
     def words(self, text: str) -> list[str]:
         """Return the words of ``text`` in order."""
-        normal = self._normalizer.normalize_str(_DELETED.sub("", text))
+        normal = self._normalizer.normalize_str(DELETED.sub("", text))
         return [word for word, _ in self._pre_tokenizer.pre_tokenize_str(normal)]
 
     def count(self, text: str) -> Counter[str]:
         """Return how often each word occurs: the same as counting `words`, many times as fast."""
-        text = _DELETED.sub("", text)
+        text = DELETED.sub("", text)
         raw_counts: Counter[str] = Counter()
         if self._settings.tokenize_chinese_chars:
             raw_counts.update("".join(_CJK_RUN.findall(text)))
@@ -104,7 +104,7 @@ class WordSplitter:
     def _words_of_run(self, run: str) -> list[str]:
         """Return `words` of a run without spaces; what is plain ASCII does not need the engine."""
         if run.isascii() and run.isprintable():
-            return _ASCII_WORD.findall(run.lower() if self._settings.lowercase else run)
+            return ASCII_WORD.findall(run.lower() if self._settings.lowercase else run)
         return self.words(run)
 
 
@@ -141,13 +141,38 @@ def read_blocks(path: Path) -> Iterator[Block]:
 
 def block_texts(block: Block) -> list[str]:
     """Return the texts of a block: its lines, or the "text" of each line of a `.jsonl` file."""
-    name = block.path.name
-    for suffix in _PACKED_SUFFIXES:
-        name = name.removesuffix(suffix)
-    if not name.endswith(".jsonl"):
+    if not unpacked_name(block.path).endswith(".jsonl"):
         return list(block.lines)
     numbered = enumerate(block.lines, start=block.first_line)
-    return [_text_of_json(line, f"{block.path}:{number}") for number, line in numbered if line.strip()]
+    return [json_text(line, f"{block.path}:{number}") for number, line in numbered if line.strip()]
+
+
+def unpacked_name(path: Path) -> str:
+    """Return the name of a file without the suffix that packing gave it."""
+    name = path.name
+    for suffix in _PACKED_SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def bytes_on_disk(path: Path, num_text_bytes: int, size: int) -> int:
+    """Return how much of a file of ``size`` bytes holds so much text; for a packed file an estimate."""
+    ratio = _USUAL_PACKING_RATIO if path.suffix in _PACKED_SUFFIXES else 1
+    return min(num_text_bytes // ratio, size)
+
+
+def json_text(line: str, place: str) -> str:
+    """Return the "text" of a line of a `.jsonl` file; ``place`` is where it stands."""
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise DataError(
+            f'{place}: not JSON ({error}); each line of a .jsonl file is an object with a "text"'
+        ) from None
+    text = row.get("text") if isinstance(row, dict) else None
+    if not isinstance(text, str):
+        raise DataError(f'{place}: no string under "text"; each line of a .jsonl file is an object with one')
+    return text
 
 
 def count_words(
@@ -207,19 +232,6 @@ def _prune(words: Counter[str], num_kept: int) -> Counter[str]:
     return rare
 
 
-def _text_of_json(line: str, place: str) -> str:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise DataError(
-            f'{place}: not JSON ({error}); each line of a .jsonl file is an object with a "text"'
-        ) from None
-    text = row.get("text") if isinstance(row, dict) else None
-    if not isinstance(text, str):
-        raise DataError(f'{place}: no string under "text"; each line of a .jsonl file is an object with one')
-    return text
-
-
 def _count_block(settings: TokenizerSettings, block: Block) -> Counter[str]:
     return WordSplitter(settings).count("\n".join(block_texts(block)))
 
@@ -233,7 +245,6 @@ def _all_blocks(files: Sequence[Path], on_progress: OnProgress | None) -> Iterat
         for block in read_blocks(file):
             yield block
             num_bytes += sum(len(line.encode("utf-8")) + 1 for line in block.lines)
-            on_disk = num_bytes // (_USUAL_PACKING_RATIO if file.suffix in _PACKED_SUFFIXES else 1)
             if on_progress:
-                on_progress(done + min(on_disk, size), total, "count words")
+                on_progress(done + bytes_on_disk(file, num_bytes, size), total, "count words")
         done += size
