@@ -143,6 +143,20 @@ def test_a_random_next_puts_back_the_sentences_it_stood_for() -> None:
     assert np.array_equal(runs.nexts[is_true], runs.b_stops[is_true])
 
 
+def test_a_random_next_fills_the_target_up_and_no_further() -> None:
+    outline, runs, _ = planned(wiki_corpus(500), short_prob=0.0)
+    is_random = runs.labels == NOT_NEXT
+    starts, stops = runs.b_starts[is_random], runs.b_stops[is_random]
+    num_a = (outline.borders[runs.a_stops] - outline.borders[runs.a_starts])[is_random]
+    num_b = outline.borders[stops] - outline.borders[starts]
+    is_full = num_a + num_b >= 125
+    ends_with_document = np.isin(stops, outline.document_borders)
+    assert is_full.mean() > 0.5
+    assert (is_full | ends_with_document).all()
+    num_but_last = outline.borders[stops - 1] - outline.borders[starts]
+    assert ((num_a + num_but_last < 125) | (stops - starts == 1)).all()
+
+
 def test_other_documents_and_their_starts_are_drawn_evenly() -> None:
     corpus = memory_corpus([[9, 9, 9, 9], [9, 9], [9, 9, 9, 9, 9, 9]] * 3)
     counts = np.zeros(36, dtype=np.int64)

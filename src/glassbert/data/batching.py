@@ -85,6 +85,6 @@ def fill_batches(lengths: NDArray[np.int32], batch_tokens: int) -> NDArray[np.in
         assert borders[-1] > borders[-2], "an example is longer than the budget"
     if len(borders) > 2:
         middle = int(np.searchsorted(ends, (ends[borders[-3]] + ends[-1]) // 2, side="left"))
-        if ends[middle] - ends[borders[-3]] <= batch_tokens and middle < borders[-2]:
+        if ends[middle] - ends[borders[-3]] <= batch_tokens:
             borders[-2] = middle
     return np.array(borders)

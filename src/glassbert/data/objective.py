@@ -168,11 +168,10 @@ class PretrainObjective:
     def _assembled(self, epoch: _Epoch, members: NDArray[np.int64]) -> PretrainBatch:
         """Read the examples ``members``, set [CLS] and [SEP], and mask."""
         examples = epoch.examples
-        num_a, num_b = examples.a_lengths[members], examples.b_lengths[members]
         lengths = examples.lengths[members]
         ends = np.cumsum(lengths)
         starts = ends - lengths
-        a_ends = starts + 1 + num_a
+        a_ends = starts + 1 + examples.a_lengths[members]
         is_text = np.ones(ends[-1], dtype=np.bool_)
         is_text[np.concatenate((starts, a_ends, ends - 1))] = False
 
@@ -183,9 +182,8 @@ class PretrainObjective:
         word_starts = None
         if self.settings.mask.whole_words:
             word_starts = np.ones(len(is_text), dtype=np.bool_)
+            # A run that begins within a word makes one with the [CLS] or [SEP] before it, which is never chosen.
             word_starts[is_text] = np.concatenate([self._corpus.word_starts(*run) for run in runs])
-            # A run may begin within a word; what is left of it is a word, not a part of [CLS] or [SEP].
-            word_starts[np.concatenate((starts + 1, (a_ends + 1)[num_b > 0]))] = True
         owners = np.repeat(np.arange(len(members)), lengths)
         packing = Packing(starts, owners, members, word_starts)
         masked = self._masker(ids, packing, self.settings.seed, epoch.number)
