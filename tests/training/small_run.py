@@ -1,12 +1,17 @@
 """A pre-training run of a second, for tests of the engine; also started as a program, to be killed."""
 
+import json
+import os
 import random
+import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from corpora import VOCABULARY, memory_corpus
 from glassbert.config import ModelConfig, preset
+from glassbert.data.batching import PretrainBatch
 from glassbert.data.objective import PretrainObjective
 from glassbert.data.settings import ObjectiveSettings
 from glassbert.model.init import new_bert
@@ -18,8 +23,8 @@ from glassbert.training.settings import TrainSettings
 STEPS = 12
 
 
-def small_task() -> Pretrain:
-    """Return a tiny model with dropout on a corpus of random words."""
+def small_task(dropout: float = 0.1) -> Pretrain:
+    """Return a tiny model on a corpus of random words."""
     generator = random.Random(0)
     documents = [[generator.randrange(3, 20) for _ in range(generator.randrange(3, 12))] for _ in range(40)]
     objective = PretrainObjective(
@@ -32,10 +37,25 @@ def small_task() -> Pretrain:
         hidden_size=32,
         intermediate_size=64,
         num_attention_heads=2,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
     )
     bert = new_bert(ModelConfig(encoder=shape, head="pretraining"), seed=0)
     held_out = tuple(objective.evaluation_batches(500))
     return Pretrain(bert, Tokenizer(VOCABULARY), objective, held_out=held_out, entropy=5.0)
+
+
+def with_event(task: Pretrain, step: int, event: Callable[[], None]) -> Pretrain:
+    """Let ``event`` happen when the batch of ``step`` is asked for."""
+    batch = task.batch
+
+    def batch_with_event(wanted: int) -> PretrainBatch:
+        if wanted == step:
+            event()
+        return batch(wanted)
+
+    task.batch = batch_with_event  # type: ignore[method-assign]
+    return task
 
 
 def run(
@@ -51,9 +71,26 @@ def run(
         "ema_decay": 0.9,
         "learning_rate": 1e-3,
     }
+    task = task or small_task(changes.pop("dropout", 0.1))
     tell = (told if told is not None else []).append
-    return train(task or small_task(), TrainSettings(**(settings | changes)), folder, about={}, tell=tell)
+    return train(task, TrainSettings(**(settings | changes)), folder, about={}, tell=tell)
+
+
+def main(folder: Path, changes: dict[str, Any]) -> None:
+    """Train as a program; `stop_after` and `kill_rank_at` make something happen to it on the way."""
+    task = small_task(changes.pop("dropout", 0.1))
+    stop_after, kill_rank_at = changes.pop("stop_after", None), changes.pop("kill_rank_at", None)
+    if stop_after is not None:
+        task = with_event(task, stop_after - 1, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    if kill_rank_at is not None and os.environ["RANK"] == "1" and not (folder / "killed").exists():
+
+        def die() -> None:
+            (folder / "killed").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        task = with_event(task, kill_rank_at, die)
+    run(folder, task, **changes)
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]) if len(sys.argv) > 2 else {})

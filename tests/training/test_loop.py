@@ -17,7 +17,7 @@ from glassbert.inference.model import load
 from glassbert.storage import read_json
 from glassbert.tasks.pretrain import Pretrain
 from glassbert.training.checkpoint import checkpoints
-from training.small_run import STEPS, run, small_task
+from training.small_run import STEPS, run, small_task, with_event
 
 FILES = ("last/model.safetensors", "best/model.safetensors", "metrics.jsonl")
 FINAL = f"checkpoint-{STEPS}/training.safetensors"
@@ -45,16 +45,7 @@ def assert_same_bytes(folder: Path, uninterrupted: Path) -> None:
 
 def stopping_task(step: int, number: int) -> Pretrain:
     """Return a task that sends this process a signal when the batch of ``step`` is asked for."""
-    task = small_task()
-    batch = task.batch
-
-    def batch_with_signal(wanted: int) -> object:
-        if wanted == step:
-            os.kill(os.getpid(), number)
-        return batch(wanted)
-
-    task.batch = batch_with_signal  # type: ignore[method-assign, assignment]
-    return task
+    return with_event(small_task(), step, lambda: os.kill(os.getpid(), number))
 
 
 def test_a_run_leaves_a_model_that_loads(uninterrupted: Path) -> None:
@@ -134,14 +125,7 @@ def test_a_number_that_is_none_names_step_and_tensor_and_keeps_the_run(tmp_path:
         sums = loss(part)  # type: ignore[arg-type]
         return sums | {"mlm_loss": sums["mlm_loss"] * float("nan")} if task.module.training else sums
 
-    batch = task.batch
-
-    def batch_then_poison(step: int) -> object:
-        if step == 7:
-            task.module.forward = poisoned  # type: ignore[method-assign]
-        return batch(step)
-
-    task.batch = batch_then_poison  # type: ignore[method-assign, assignment]
+    with_event(task, 7, lambda: setattr(task.module, "forward", poisoned))
     with pytest.raises(
         RunFailed, match=r"^step 7, batch of epoch .*: the gradient of bert\..* is not finite"
     ):

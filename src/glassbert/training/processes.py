@@ -8,6 +8,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
@@ -49,9 +51,6 @@ class Processes:
             return module
         if strategy == "ddp":
             return DistributedDataParallel(module)
-        from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import fully_shard
-
         mesh = init_device_mesh(self.device.type, (self.size,))
         for block in blocks:
             fully_shard(block, mesh=mesh)
@@ -86,6 +85,13 @@ def full(tensor: Tensor) -> Tensor:
     """Return the whole of a tensor that may be sharded; every process must ask."""
     tensor = tensor.detach()
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def reshard(module: nn.Module) -> None:
+    """Let go of weights that a forward pass without a backward one has left gathered: they may be stale."""
+    for part in module.modules():
+        if isinstance(part, FSDPModule):
+            part.reshard()
 
 
 def like(tensor: Tensor, parameter: Tensor) -> Tensor:

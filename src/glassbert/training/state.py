@@ -21,7 +21,7 @@ from glassbert.training.checkpoint import (
     save_checkpoint,
 )
 from glassbert.training.optimizer import Average, make_optimizer, set_rate
-from glassbert.training.processes import Processes, full, like
+from glassbert.training.processes import Processes, full, like, reshard
 from glassbert.training.schedule import rate_factor
 from glassbert.training.settings import TrainSettings
 from glassbert.training.step import StepResult, train_step
@@ -39,6 +39,8 @@ class TrainState:
         self.module = processes.wrap(task.module, settings.strategy, task.blocks())
         self.optimizer = make_optimizer(task.module, task.depth_of, settings)
         self.average = Average(task.module.parameters(), settings.ema_decay) if settings.ema_decay else None
+        # Taken now: a sharded module shows other parameters while it computes.
+        self.names: dict[Tensor, str] = {parameter: name for name, parameter in task.module.named_parameters()}
         self.progress = Progress()
         self._elapsed_before_s, self._started_at = 0.0, time.monotonic()
 
@@ -118,14 +120,15 @@ class TrainState:
         """Measure the weights that would be saved; every process does, since shards need all of them."""
         self.task.module.eval()
         with self.averaged(), torch.no_grad():
-            return self.task.evaluate()
+            metrics = self.task.evaluate()
+            reshard(self.task.module)
+        return metrics
 
     def save(self, run: Path, about: Mapping[str, Any]) -> None:
         """Write a checkpoint to go on from."""
-        names = self._names()
-        weights, tensors = self._weights(), moments_of(self.optimizer, names)
+        weights, tensors = self._weights(), moments_of(self.optimizer, self.names)
         if self.average:
-            values = zip(names.values(), self.average.values, strict=True)
+            values = zip(self.names.values(), self.average.values, strict=True)
             tensors |= {f"average.{name}": full(value) for name, value in values}
         snapshot = Snapshot(self.progress, tensors)
         self.processes.run_on_main(
@@ -149,11 +152,10 @@ class TrainState:
         """Go on from a checkpoint as if the run had never stopped."""
         self.task.restore(checkpoint)
         snapshot = read_snapshot(checkpoint)
-        names = self._names()
-        restore_moments(self.optimizer, names, snapshot.tensors, snapshot.progress.step)
+        restore_moments(self.optimizer, self.names, snapshot.tensors, snapshot.progress.step)
         if self.average:
             self.average.values = [
-                like(snapshot.tensors[f"average.{name}"], parameter) for parameter, name in names.items()
+                like(snapshot.tensors[f"average.{name}"], parameter) for parameter, name in self.names.items()
             ]
         self.progress = snapshot.progress
         self._elapsed_before_s, self._started_at = snapshot.progress.elapsed_s, time.monotonic()
@@ -175,12 +177,9 @@ class TrainState:
         num_parts = -(-num_tokens // (self.processes.size * self.settings.micro_tokens))
         return list(self.task.split(shares[self.processes.rank], num_parts))
 
-    def _names(self) -> dict[Tensor, str]:
-        return {parameter: name for name, parameter in self.task.module.named_parameters()}
-
     def _weights(self) -> dict[str, Tensor]:
         # Copies: averaged weights are swapped out again before they are written.
-        return {name: full(parameter).cpu().clone() for parameter, name in self._names().items()}
+        return {name: full(parameter).cpu().clone() for parameter, name in self.names.items()}
 
 
 def _num_steps(task: Task, settings: TrainSettings) -> int | None:
