@@ -182,7 +182,7 @@ class PretrainObjective:
         word_starts = None
         if self.settings.mask.whole_words:
             word_starts = np.ones(len(is_text), dtype=np.bool_)
-            # A run that begins within a word makes one with the [CLS] or [SEP] before it, which is never chosen.
+            # A run that begins within a word joins the [CLS] or [SEP] before it, which is never chosen.
             word_starts[is_text] = np.concatenate([self._corpus.word_starts(*run) for run in runs])
         owners = np.repeat(np.arange(len(members)), lengths)
         packing = Packing(starts, owners, members, word_starts)
