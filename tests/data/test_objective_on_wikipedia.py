@@ -9,37 +9,45 @@ import numpy as np
 import pytest
 
 from corpora import MemoryCorpus
-from glassbert.data.documents import Part
-from glassbert.data.encode import DocumentEncoder
 from glassbert.data.masking import Masking
 from glassbert.data.objective import PretrainObjective
 from glassbert.data.settings import ObjectiveSettings
+from glassbert.data.splitter import split_sentences
 from glassbert.text.segment import segmenter
 from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.slow
 
-NUM_DOCUMENTS = 4000
+NUM_DOCUMENTS = 1500
 
 
 def wikipedia(shared_data: Path, name: str, vocabulary_name: str, words: str | None) -> MemoryCorpus:
     """Encode some articles."""
     with gzip.open(shared_data / "corpus" / name, "rt", encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for line in islice(lines, NUM_DOCUMENTS)]
-    with gzip.open(shared_data / "vocab" / vocabulary_name, "rt", encoding="utf-8", newline="\n") as pieces:
-        vocabulary = Vocabulary(tuple(pieces.read().rstrip("\n").split("\n")))
-    encoder = DocumentEncoder(Tokenizer(vocabulary), None if words is None else segmenter(words))
-    parts = [
-        Part(number, Path(name), number, tuple(text.split("\n")), "jsonl", is_last=True)
-        for number, text in enumerate(texts)
+    with gzip.open(shared_data / "vocab" / vocabulary_name, "rt", encoding="utf-8", newline="\n") as file:
+        vocabulary = Vocabulary(tuple(file.read().rstrip("\n").split("\n")))
+    documents = [
+        [sentence for line in text.split("\n") for sentence in split_sentences(line)] for text in texts
     ]
-    tokens = encoder.encode(parts).tokens
+    sentences = [sentence for document in documents for sentence in document]
+    pieces = Tokenizer(vocabulary).pieces_of_batch(sentences)
+    ids = np.array([id_ for found in pieces for id_ in found.ids])
+    is_word_start = ~np.array([piece.startswith("##") for piece in vocabulary.pieces])[ids]
+    if words is not None:
+        find = segmenter(words).words
+        spans = (find(sentence) for sentence in sentences)
+        inner = ({place for start, stop in found for place in range(start + 1, stop)} for found in spans)
+        is_inner = [
+            o[0] in places for found, places in zip(pieces, inner, strict=True) for o in found.offsets
+        ]
+        is_word_start &= ~np.array(is_inner)
     return MemoryCorpus(
-        tokens.ids,
-        tokens.word_starts,
-        np.cumsum(tokens.sentence_lengths),
-        np.cumsum(tokens.document_sizes),
+        ids,
+        is_word_start,
+        np.cumsum([len(found.ids) for found in pieces]),
+        np.cumsum([len(document) for document in documents]),
         vocabulary,
     )
 
