@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassbert.data.batching import PretrainBatch, fill_batches
@@ -24,6 +24,7 @@ def batch_of(lengths: list[int], *, has_pairs: bool = True) -> PretrainBatch:
     )
 
 
+@settings(max_examples=50, deadline=None)
 @given(LENGTHS, st.integers(20, 100))
 def test_batches_hold_all_examples_in_order_within_the_budget(lengths: list[int], budget: int) -> None:
     borders = fill_batches(np.array(lengths, dtype=np.int32), budget)
@@ -42,6 +43,7 @@ def test_the_last_two_batches_share_what_is_left() -> None:
     assert fill_batches(np.full(3, 10, dtype=np.int32), 100).tolist() == [0, 3]
 
 
+@settings(max_examples=50, deadline=None)
 @given(LENGTHS, st.integers(1, 8))
 def test_splitting_keeps_every_example_with_all_that_belongs_to_it(lengths: list[int], parts: int) -> None:
     batch = batch_of(lengths)
@@ -63,6 +65,7 @@ def test_splitting_keeps_every_example_with_all_that_belongs_to_it(lengths: list
     assert [label for index in sorted(found) for label in found[index][2]] == batch.mlm_labels.tolist()
 
 
+@settings(max_examples=50, deadline=None)
 @given(LENGTHS, st.integers(1, 8))
 def test_parts_differ_by_one_example_and_one_length_at_most(lengths: list[int], num_parts: int) -> None:
     parts = batch_of(lengths).split(num_parts)

@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora import VOCABULARY
@@ -80,6 +80,7 @@ def test_what_is_not_chosen_stays_and_the_input_is_left_untouched() -> None:
 
 
 @pytest.mark.parametrize("whole_words", [False, True])
+@settings(max_examples=50, deadline=None)
 @given(lengths=LENGTHS, seed=st.integers(0, 2**32), select_prob=st.sampled_from([1e-9, 0.15, 1.0]))
 def test_each_example_with_a_word_has_a_prediction(
     whole_words: bool, lengths: list[int], seed: int, select_prob: float
@@ -94,6 +95,7 @@ def test_each_example_with_a_word_has_a_prediction(
         assert np.array_equal(masked.predict_at, np.flatnonzero(~np.isin(ids, SPECIAL_IDS)))
 
 
+@settings(max_examples=50, deadline=None)
 @given(lengths=LENGTHS, seed=st.integers(0, 2**32))
 def test_the_tokens_of_a_word_share_choice_and_fate(lengths: list[int], seed: int) -> None:
     ids, packing = packed(lengths, whole_words=True)

@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora import VOCABULARY, MemoryCorpus, memory_corpus, wiki_corpus
@@ -26,8 +26,8 @@ SPECIAL_IDS = (VOCABULARY.cls_id, VOCABULARY.sep_id)
 def objective_of(
     corpus: MemoryCorpus | Corpus, batch_counts: list[int] | None = None, **told: Any
 ) -> PretrainObjective:
-    settings = ObjectiveSettings(**{"seed": 1, "max_length": 32, "batch_tokens": 256, **told})
-    return PretrainObjective(corpus, VOCABULARY, settings, batch_counts=batch_counts or ())
+    told_all = ObjectiveSettings(**{"seed": 1, "max_length": 32, "batch_tokens": 256, **told})
+    return PretrainObjective(corpus, VOCABULARY, told_all, batch_counts=batch_counts or ())
 
 
 def epoch_batches(objective: PretrainObjective, epoch: int = 0) -> list[PretrainBatch]:
@@ -67,6 +67,7 @@ def test_batches_never_change_unnoticed(objective: str, whole_words: bool, expec
     assert hashlib.sha256("".join(batches).encode()).hexdigest()[:16] == expected
 
 
+@settings(max_examples=50, deadline=None)
 @given(documents=DOCUMENTS, epoch=st.integers(0, 2))
 def test_the_examples_of_an_epoch_are_the_whole_corpus(documents: list[list[int]], epoch: int) -> None:
     corpus = memory_corpus(documents)
@@ -81,6 +82,7 @@ def test_the_examples_of_an_epoch_are_the_whole_corpus(documents: list[list[int]
 
 @pytest.mark.parametrize("whole_words", [False, True])
 @pytest.mark.parametrize("objective", OBJECTIVES)
+@settings(max_examples=50, deadline=None)
 @given(documents=DOCUMENTS, seed=st.integers(0, 99))
 def test_batches_are_packed_as_bert_expects_them(
     objective: str, whole_words: bool, documents: list[list[int]], seed: int

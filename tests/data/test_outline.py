@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassbert.data.outline import Outline
@@ -25,6 +25,7 @@ def test_empty_sentences_and_documents_do_not_count() -> None:
     assert outline.document_borders.tolist() == [0, 2, 3]
 
 
+@settings(max_examples=50, deadline=None)
 @given(LENGTHS, st.integers(2, 30))
 def test_every_token_keeps_its_place_and_its_document(documents: list[list[int]], room: int) -> None:
     outline = outline_of(documents, room)

@@ -44,13 +44,14 @@ def bert_truncates(num_a: int, num_b: int, room: int) -> tuple[int, int]:
 
 
 @given(st.integers(0, 200), st.integers(0, 200), st.integers(2, 130))
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_kept_lengths_are_those_of_the_loop_of_bert(num_a: int, num_b: int, room: int) -> None:
     kept = kept_lengths(np.array([num_a]), np.array([num_b]), room)
     assert (int(kept[0][0]), int(kept[1][0])) == bert_truncates(num_a, num_b, room)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
+@settings(max_examples=50, deadline=None)
 @given(documents=DOCUMENTS, max_length=MAX_LENGTHS, epoch=st.integers(0, 3))
 def test_every_sentence_is_used_up_once_by_an_example_that_holds_it(
     objective: str, documents: list[list[int]], max_length: int, epoch: int
@@ -66,6 +67,7 @@ def test_every_sentence_is_used_up_once_by_an_example_that_holds_it(
         assert held >= set(range(first, stop))
 
 
+@settings(max_examples=50, deadline=None)
 @given(documents=DOCUMENTS, max_length=MAX_LENGTHS, epoch=st.integers(0, 3))
 def test_mlm_alone_covers_every_token_exactly_once(
     documents: list[list[int]], max_length: int, epoch: int
@@ -78,6 +80,7 @@ def test_mlm_alone_covers_every_token_exactly_once(
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
+@settings(max_examples=50, deadline=None)
 @given(documents=DOCUMENTS, max_length=MAX_LENGTHS, epoch=st.integers(0, 3))
 def test_texts_fit_and_stay_within_a_document(
     objective: str, documents: list[list[int]], max_length: int, epoch: int
@@ -98,6 +101,7 @@ def test_texts_fit_and_stay_within_a_document(
 
 
 @pytest.mark.parametrize("objective", ["mlm+nsp", "sop"])
+@settings(max_examples=50, deadline=None)
 @given(documents=DOCUMENTS, max_length=MAX_LENGTHS)
 def test_what_is_next_begins_where_a_ends_and_swapped_pairs_are_the_other_way_round(
     objective: str, documents: list[list[int]], max_length: int

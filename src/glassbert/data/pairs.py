@@ -2,8 +2,8 @@
 
 As in BERT, sentences of a document are taken until a target length is reached, and parted into A and B at
 random. With `mlm+nsp`, B is as often replaced by text from another document; the sentences it stood for are
-then put back and come next. With `sop` the two are as often swapped. Pairs that are too long
-are cut as BERT cuts them.
+then put back and come next. With `sop` the two are as often swapped. Pairs that are too long are cut
+as BERT cuts them.
 
 Two things differ from BERT, so that exactly half of the pairs are of each kind. At least two sentences are
 taken where there are two. The last sentence of a document, when it is left alone, makes a pair with what goes
@@ -138,6 +138,7 @@ class _Drawer:
         is_left_alone = (stops - firsts == 1) & (firsts > document_starts)
         has_pair = document_stops - document_starts > 1
 
+        # A sentence that is left alone becomes B; A is what goes before it, which an earlier example used up.
         back = np.clip(self.outline.reaching_back(stops, targets), document_starts, firsts - 1)
         nexts = stops
         a = np.where(is_left_alone, (back, firsts), (firsts, middles))
@@ -160,7 +161,8 @@ class _Drawer:
         borders = self.outline.document_borders
         others = self._below(self.outline.num_documents - 1, Draw.OTHER_DOCUMENT, firsts)
         others += others >= documents
-        starts = borders[others] + self._below(np.diff(borders)[others], Draw.OTHER_START, firsts)
+        sizes = borders[others + 1] - borders[others]
+        starts = borders[others] + self._below(sizes, Draw.OTHER_START, firsts)
         missing = targets - (self.outline.borders[middles] - self.outline.borders[firsts])
         stops = self.outline.reaching(starts, np.maximum(missing, 1))
         return starts, np.minimum(stops, borders[others + 1])
