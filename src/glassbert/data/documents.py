@@ -40,6 +40,8 @@ class Part:
     number: int
     """Of the document, through all files."""
     path: Path
+    file: int
+    """Which of the files it is."""
     first_line: int
     lines: tuple[str, ...]
     """Blank ones among them, so that they can be counted."""
@@ -60,24 +62,43 @@ class TextSource:
     form: Form
 
 
+class AmbiguousForm(DataError):
+    """A text that shows no form."""
+
+
 def read_documents(
-    sources: Sequence[TextSource], read: Callable[[Path], Iterator[str]] = read_lines
+    sources: Sequence[TextSource],
+    read: Callable[[Path], Iterator[str]] = read_lines,
+    on_error: Callable[[DataError], None] | None = None,
 ) -> Iterator[Part]:
-    """Yield the documents of all sources, in parts where they are long; ``read`` gives a file's lines."""
-    number = 0
-    for source in sources:
-        for first_line, texts, is_last in _READERS[source.form](read(source.path), source.path):
-            yield Part(number, source.path, first_line, texts, source.form, is_last)
-            number += is_last
+    """Yield the documents of all sources, in parts where they are long.
 
-
-def detect_form(path: Path) -> Form | None:
-    """Return the form of a file by its name and its first lines; None when it holds no text.
-
-    A form that cannot be told is refused: taken wrongly, every document boundary would be wrong.
+    Args:
+        read: gives the lines of a file.
+        on_error: told what is wrong with a file, which is then left; without it, the error is raised.
     """
-    if unpacked_name(path).endswith(".jsonl"):
-        return "jsonl" if any(line.strip() for line in read_lines(path)) else None
+    number = 0
+    for file, source in enumerate(sources):
+        try:
+            for first_line, lines, is_last in _READERS[source.form](read(source.path), source.path):
+                yield Part(number, source.path, file, first_line, lines, source.form, is_last)
+                number += is_last
+        except DataError as error:
+            if on_error is None:
+                raise
+            on_error(error)
+            number += 1
+
+
+def detect_form(path: Path, told: Form | None = None) -> Form | None:
+    """Return the form of a file by its name and its first lines, unless told; None when it holds no text.
+
+    A form that cannot be seen is refused: taken wrongly, every document boundary would be wrong.
+    """
+    if told is None and unpacked_name(path).endswith(".jsonl"):
+        told = "jsonl"
+    if told is not None:
+        return told if any(line.strip() for line in read_lines(path)) else None
     lines = _sample(path)
     texts = [line for line in lines if line.strip()]
     if not texts:
@@ -101,7 +122,7 @@ def _detect_plain(path: Path, lines: Sequence[str], texts: Sequence[str]) -> For
     if has_many_sentences:
         return "documents"
     what = "no blank line" if groups == 1 else "a blank line after each line"
-    raise DataError(
+    raise AmbiguousForm(
         f"{path}: one sentence a line and {what}, which does not tell where documents end; put a blank line "
         "between documents, or add --form documents if each line is one, or --form sentences if only blank "
         "lines and the end of a file end one"

@@ -24,7 +24,7 @@ from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.word_counts import ASCII_WORD, CJK, DELETED
 
 # Bounds the memory of a process; a text of this many runs has met the frequent ones long before.
-_MAX_KNOWN = 1 << 17
+_MAX_KNOWN = 1 << 18
 
 _RUN = re.compile(f"[{CJK}]|[^\\s{CJK}]+")
 _LONG_RUN = re.compile(f"[{CJK}]+|[^\\s{CJK}]+")
@@ -116,12 +116,8 @@ class RunEncoder:
         self._known_words: dict[str, bytes] = {}
 
     def runs(self, text: str) -> list[str]:
-        """Return what of ``text`` has pieces of its own: Chinese characters, and all else between spaces."""
-        if text.isascii() and text.isprintable():
-            return text.split()
-        text = DELETED.sub("", text)
-        has_chinese = self._settings.tokenize_chinese_chars and _IS_CJK.search(text)
-        return _RUN.findall(text) if has_chinese else text.split()
+        """Return what of ``text`` has pieces of its own, whatever stands around it."""
+        return runs(text, are_chinese_apart=self._settings.tokenize_chinese_chars)
 
     def encode(self, texts: Sequence[Sequence[str]]) -> list[bytes]:
         """Return the ids of each text, which comes as its `runs`, in the bytes of ``dtype``."""
@@ -163,6 +159,14 @@ def part_sentences(part: Part) -> list[str]:
     for line in lines:
         sentences += [line] if len(line) <= MAX_SENTENCE_CHARACTERS else split_sentences(line)
     return sentences
+
+
+def runs(text: str, *, are_chinese_apart: bool = True) -> list[str]:
+    """Return the Chinese characters, if they are to be apart, and all else between spaces, in order."""
+    if text.isascii() and text.isprintable():
+        return text.split()
+    text = DELETED.sub("", text)
+    return _RUN.findall(text) if are_chinese_apart and _IS_CJK.search(text) else text.split()
 
 
 def utf8_length(text: str) -> int:

@@ -115,11 +115,7 @@ class Manifest:
             version = content.get("version") if isinstance(content, dict) else None
             raise DataError(f"{path}: version {version}, {VERSION} is expected; build the corpus again")
         try:
-            manifest = cls(
-                **{name: content[name] for name in _PLAIN_FIELDS},
-                sources=tuple(Source(**source) for source in content["sources"]),
-                shards=tuple(ShardInfo(**shard) for shard in content["shards"]),
-            )
+            manifest = cls.from_json(content)
         except (KeyError, TypeError) as error:
             raise DataError(f"{path}: incomplete ({error}); build the corpus again") from None
         if not manifest.shards:
@@ -128,9 +124,22 @@ class Manifest:
 
     def save(self, folder: Path) -> None:
         """Write the manifest."""
-        content = {name: value for name, value in asdict(self).items() if name not in ("sources", "shards")}
-        lists = {"sources": asdict(self)["sources"], "shards": asdict(self)["shards"]}
-        write_json(folder / MANIFEST, {**content, "totals": self.totals(), **lists})
+        write_json(folder / MANIFEST, self.to_json())
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the manifest that `to_json` made ``content`` of."""
+        return cls(
+            **{name: content[name] for name in _PLAIN_FIELDS},
+            sources=tuple(Source(**source) for source in content["sources"]),
+            shards=tuple(ShardInfo(**shard) for shard in content["shards"]),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the manifest as JSON has it, with the totals before the long lists."""
+        content = asdict(self)
+        plain = {name: content[name] for name in _PLAIN_FIELDS}
+        return {**plain, "totals": self.totals(), "sources": content["sources"], "shards": content["shards"]}
 
 
 _PLAIN_FIELDS = tuple(name for name in Manifest.__dataclass_fields__ if name not in ("sources", "shards"))

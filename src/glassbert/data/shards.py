@@ -13,6 +13,7 @@ A document never crosses a shard. The folder also holds the tokenizer's files, s
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -127,10 +128,10 @@ class CorpusWriter:
             self.shards.append(self._shard.finish())
             self._shard = None
 
-    def close(self) -> None:
-        """Let go of a shard that is given up."""
+    def remove_unfinished(self) -> None:
+        """Give up the shard that is being written, if there is one."""
         if self._shard is not None:
-            self._shard.close()
+            self._shard.remove()
 
     def _append(self, tokens: Tokens) -> None:
         if self._shard is None:
@@ -189,16 +190,17 @@ class ShardWriter:
             sha256={part: file.finish() for part, file in self._parts.items()},
         )
 
-    def close(self) -> None:
-        """Let go of the files; needed only when the shard is given up."""
+    def remove(self) -> None:
+        """Give the shard up and remove its files."""
         for file in self._parts.values():
-            file.close()
+            file.remove()
 
 
 class _HashedFile:
     """A file that knows its sha256 when it ends."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file: BinaryIO = path.open("wb")
         self._hash = hashlib.sha256()
 
@@ -213,8 +215,10 @@ class _HashedFile:
         self._file.close()
         return self._hash.hexdigest()
 
-    def close(self) -> None:
-        self._file.close()
+    def remove(self) -> None:
+        with suppress(OSError):  # what is still in the buffer may not fit on the disk
+            self._file.close()
+        self._path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,307 @@
+"""Text files to a corpus folder: streamed, on any number of processes, always the same bytes.
+
+The shards are written into a folder beside the one asked for, which takes its name when all is there. After
+each shard the folder says how far it is, so that a build that was stopped goes on from there.
+"""
+
+import errno
+import importlib.metadata
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from glassbert.data.documents import Part
+from glassbert.data.duplicates import DuplicateFilter
+from glassbert.data.encode import BlockEncoder, DocumentEncoder
+from glassbert.data.manifest import MANIFEST, Manifest, ShardInfo, Source
+from glassbert.data.reading import OnRead, Sources, read_blocks
+from glassbert.data.shards import DEFAULT_SHARD_TOKENS, CorpusWriter, ids_dtype, tokenizer_rules
+from glassbert.errors import DataError, UserError
+from glassbert.storage import sha256_of, sync_folder, write_json
+from glassbert.text.parallel import in_order
+from glassbert.text.segment import segmenter
+from glassbert.text.tokenizer import Tokenizer
+
+_PROGRESS = "progress.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildSettings:
+    """How a corpus is built."""
+
+    segmenter: str | None = None
+    """What finds Chinese words: a name, or the path of a word list."""
+    shard_tokens: int = DEFAULT_SHARD_TOKENS
+    """A shard ends with the first document that brings it to this size."""
+    drop_duplicates: bool = False
+    """Whether a line that came before is left out."""
+    processes: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("shard_tokens", "processes"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name}={getattr(self, name)}; 1 or more is expected")
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build came to."""
+
+    manifest: Manifest
+    num_shards_before: int
+    """How many of its shards were there already."""
+
+
+def build_corpus(
+    sources: Sources,
+    tokenizer: Tokenizer,
+    out: Path,
+    settings: BuildSettings,
+    *,
+    may_replace: bool = False,
+    on_read: OnRead | None = None,
+) -> Built:
+    """Build the corpus folder ``out``, or what of it is not yet built.
+
+    Args:
+        may_replace: whether another corpus at ``out``, and another build that was not finished, may go.
+    """
+    _check_words(tokenizer, settings)
+    plan = _plan(sources, tokenizer, settings)
+    found = _check_out(out, plan, may_replace)
+    if found is not None:
+        return Built(found, len(found.shards))
+    with _work_folder(out) as folder, _space_told(out, folder):
+        progress = _start(folder, plan, tokenizer, may_replace)
+        manifest = _write_shards(folder, sources, tokenizer, settings, progress, on_read)
+        manifest.save(folder)
+        _publish(folder, out)
+    return Built(manifest, len(progress.shards))
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """How far a build is."""
+
+    plan: Manifest
+    """The manifest without what is not known yet."""
+    shards: tuple[ShardInfo, ...] = ()
+    next_document: int = 0
+    """The first document that is not in the shards."""
+
+    def save(self, folder: Path) -> None:
+        plan = replace(self.plan, shards=self.shards).to_json()
+        write_json(folder / _PROGRESS, {"next_document": self.next_document, "plan": plan})
+
+    @staticmethod
+    def load(folder: Path) -> "_Progress | None":
+        try:
+            content: dict[str, Any] = json.loads((folder / _PROGRESS).read_bytes())
+            plan = Manifest.from_json(content["plan"])
+            return _Progress(replace(plan, shards=()), plan.shards, content["next_document"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # killed before the first save, or by another version of this program
+
+
+def _write_shards(
+    folder: Path,
+    sources: Sources,
+    tokenizer: Tokenizer,
+    settings: BuildSettings,
+    progress: _Progress,
+    on_read: OnRead | None,
+) -> Manifest:
+    """Write the shards that are missing and return the manifest of all."""
+    writer = CorpusWriter(folder, tokenizer.vocabulary, settings.shard_tokens, progress.shards)
+    duplicates = DuplicateFilter() if settings.drop_duplicates else None
+    blocks = _blocks(sources, duplicates, progress.next_document, on_read)
+    encoder = BlockEncoder(folder, settings.segmenter)
+    next_document = progress.next_document
+    try:
+        for encoded in in_order(encoder, blocks, settings.processes, max_under_way=2 * settings.processes):
+            for num_documents in writer.add(encoded.tokens):
+                next_document = int(encoded.document_numbers[num_documents - 1]) + 1
+                _Progress(progress.plan, tuple(writer.shards), next_document).save(folder)
+        writer.finish_shard()
+    except BaseException:
+        writer.remove_unfinished()
+        raise
+    if not writer.shards:
+        names = ", ".join(str(text.path) for text in sources.texts)
+        raise DataError(f"{names}: no token in it; is it text?")
+    dropped = duplicates.num_dropped if duplicates else None
+    return replace(progress.plan, shards=tuple(writer.shards), num_duplicate_lines_dropped=dropped)
+
+
+def _blocks(
+    sources: Sources, duplicates: DuplicateFilter | None, next_document: int, on_read: OnRead | None
+) -> Iterator[tuple[Part, ...]]:
+    """Yield the blocks from ``next_document`` on; what is before is read, for its duplicates count too."""
+    for block in read_blocks(sources.texts, on_read):
+        parts = duplicates(block) if duplicates else block
+        parts = tuple(part for part in parts if part.number >= next_document)
+        if parts:
+            yield parts
+
+
+def _plan(sources: Sources, tokenizer: Tokenizer, settings: BuildSettings) -> Manifest:
+    return Manifest(
+        vocab_sha256=tokenizer.vocabulary.sha256,
+        vocab_size=len(tokenizer.vocabulary),
+        tokenizer=tokenizer_rules(tokenizer),
+        dtype=ids_dtype(len(tokenizer.vocabulary)).str,
+        segmenter=_segmenter_identity(settings.segmenter),
+        shard_tokens=settings.shard_tokens,
+        num_duplicate_lines_dropped=0 if settings.drop_duplicates else None,
+        sources=tuple(
+            Source(text.path.name, text.path.stat().st_size, sha256_of(text.path), text.form)
+            for text in sources.texts
+        ),
+        shards=(),
+    )
+
+
+def _segmenter_identity(name: str | None) -> str | None:
+    """Return what decides where Chinese words begin: a package and its version, or the bytes of a list."""
+    if name is None:
+        return None
+    try:
+        return f"{name} {importlib.metadata.version(name)}"
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return f"{Path(name).name} sha256 {sha256_of(Path(name))}"
+
+
+def _check_words(tokenizer: Tokenizer, settings: BuildSettings) -> None:
+    """Refuse a segmenter that is missing or does not fit, before any process meets it."""
+    if settings.segmenter is not None:
+        DocumentEncoder(tokenizer, segmenter(settings.segmenter))
+
+
+def _check_out(out: Path, plan: Manifest, may_replace: bool) -> Manifest | None:
+    """Return the manifest of ``out`` when it is what the plan would give; refuse what must not go."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is a file; name a folder to write to")
+    if not out.exists() or not any(out.iterdir()):
+        return None
+    if not (out / MANIFEST).exists():
+        raise UserError(f"{out} holds files that are no corpus; name another folder")
+    if may_replace:
+        return None
+    found = Manifest.load(out)
+    difference = _difference(found, plan)
+    if difference is None:
+        return found
+    raise UserError(
+        f"{out} holds another corpus ({difference}); name another folder, or add --force to replace it"
+    )
+
+
+def _difference(found: Manifest, plan: Manifest) -> str | None:
+    """Return in which point a corpus is not what the plan would give."""
+    names = {
+        "vocab_sha256": "another vocabulary",
+        "tokenizer": "other rules of the tokenizer",
+        "segmenter": f"segmenter {found.segmenter}",
+        "shard_tokens": f"shards of {found.shard_tokens} tokens",
+        "sources": "other files or another form of them",
+    }
+    for name, words in names.items():
+        if getattr(found, name) != getattr(plan, name):
+            return words
+    if (found.num_duplicate_lines_dropped is None) != (plan.num_duplicate_lines_dropped is None):
+        return f"duplicates {'kept' if found.num_duplicate_lines_dropped is None else 'dropped'}"
+    return None
+
+
+def _start(folder: Path, plan: Manifest, tokenizer: Tokenizer, may_replace: bool) -> _Progress:
+    """Return how far a build in ``folder`` is that does the same, and sweep what it did not finish."""
+    progress = _Progress.load(folder)
+    if progress is not None:
+        difference = _difference(progress.plan, plan)
+        if difference is not None and progress.shards and not may_replace:
+            raise UserError(
+                f"{folder} holds a build that was not finished, with {difference}; go on with what it was "
+                "begun with, or add --force to begin anew"
+            )
+        if difference is not None:
+            progress = None
+    progress = progress or _Progress(plan)
+    finished = {shard.name for shard in progress.shards}
+    for path in folder.iterdir():
+        if path.stem not in finished and path.name != _PROGRESS:
+            path.unlink()
+    tokenizer.save(folder)
+    progress.save(folder)
+    return progress
+
+
+@contextmanager
+def _work_folder(out: Path) -> Iterator[Path]:
+    """Give the folder in which ``out`` is built; when nothing was finished in it, it leaves no trace."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    folder = out.with_name(f".{out.name}.building")
+    folder.mkdir(exist_ok=True)
+    with _locked(folder):
+        try:
+            yield folder
+        except BaseException:
+            if not _num_finished(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other builds out of ``folder``; the lock ends with the process, however it ends."""
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{folder}: another build is at work in it; wait for it to end") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _space_told(out: Path, folder: Path) -> Iterator[None]:
+    """Tell what to do when the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise UserError(
+            f"{out}: no space left on its disk; {_num_finished(folder)} finished shards are kept: free some "
+            "space and run the same command again to go on"
+        ) from None
+
+
+def _num_finished(folder: Path) -> int:
+    progress = _Progress.load(folder)
+    return len(progress.shards) if progress else 0
+
+
+def _publish(folder: Path, out: Path) -> None:
+    """Give the finished folder its name; what stood there goes only after that."""
+    sync_folder(folder)
+    old = out.with_name(f".{out.name}.{secrets.token_hex(4)}.old")
+    if out.exists():
+        os.replace(out, old)
+    os.replace(folder, out)
+    (out / _PROGRESS).unlink()
+    sync_folder(out.parent)
+    with suppress(FileNotFoundError):
+        shutil.rmtree(old)
