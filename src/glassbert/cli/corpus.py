@@ -82,7 +82,9 @@ def build(
     with _reading("build") as on_read:
         built = build_corpus(sources, loaded, out, settings, may_replace=force, on_read=on_read)
     if built.num_shards_before:
-        remark(f"{built.num_shards_before} of {len(built.manifest.shards)} shards were there already")
+        num_shards = len(built.manifest.shards)
+        were = "were" if num_shards > 1 else "was"
+        remark(f"{built.num_shards_before} of {_counted(num_shards, 'shard')} {were} there already")
     if not built.manifest.has_documents:
         remark(
             "one document only: next-sentence prediction needs two; train with objective mlm or sop, or put "
@@ -142,7 +144,7 @@ def _tell_sources(sources: "Sources", form: Form | None) -> None:
     for found, count in sources.form_counts().items():
         example = next(source.path.name for source in sources.texts if source.form == found)
         how = "as told" if form else "as seen from the text; --form says otherwise"
-        remark(f"form: {found} ({how}), {count} file{'s' if count > 1 else ''} such as {example}")
+        remark(f"form: {found} ({how}), {_counted(count, 'file')} such as {example}")
 
 
 @contextmanager
@@ -162,8 +164,8 @@ def _reading(stage: str) -> Iterator[Callable[["ReadProgress"], None]]:
 
 def _build_lines(out: Path, built: "Built") -> Iterator[str]:
     manifest = built.manifest
-    yield f"{out}: {manifest.num_tokens:,} tokens in {len(manifest.shards)} shards"
-    yield f"text        {manifest.num_bytes / 1e6:,.1f} MB of {len(manifest.sources)} files"
+    yield f"{out}: {manifest.num_tokens:,} tokens in {_counted(len(manifest.shards), 'shard')}"
+    yield f"text        {manifest.num_bytes / 1e6:,.1f} MB of {_counted(len(manifest.sources), 'file')}"
     yield f"documents   {manifest.num_documents:,}"
     yield (
         f"sentences   {manifest.num_sentences:,}, {manifest.num_tokens / manifest.num_sentences:.1f} tokens "
@@ -178,7 +180,9 @@ def _build_lines(out: Path, built: "Built") -> Iterator[str]:
 
 def _check_lines(report: "CheckReport") -> Iterator[str]:
     lengths = report.sentence_lengths
-    yield "form        " + ", ".join(f"{form} ({count} files)" for form, count in report.forms.items())
+    yield "form        " + ", ".join(
+        f"{form} ({_counted(count, 'file')})" for form, count in report.forms.items()
+    )
     yield f"text        {report.num_bytes / 1e6:,.1f} MB, {report.num_lines:,} lines"
     yield f"documents   {report.num_documents:,}"
     yield (
@@ -199,3 +203,7 @@ def _check_lines(report: "CheckReport") -> Iterator[str]:
         yield f"{finding.level:<11} {finding.message}"
     if not report.findings:
         yield "nothing would go wrong"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
