@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -31,7 +32,8 @@ class Processes:
         size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
         device = _device(settings.device, int(os.environ.get("LOCAL_RANK", "0")))
         if size > 1 and not dist.is_initialized():
-            dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+            backend = "nccl" if device.type == "cuda" else "gloo"
+            dist.init_process_group(backend, store=_own_store(), rank=rank, world_size=size)
         return cls(rank, size, device)
 
     def leave(self) -> None:
@@ -100,6 +102,19 @@ def like(tensor: Tensor, parameter: Tensor) -> Tensor:
     if not isinstance(parameter, DTensor):
         return tensor
     return distribute_tensor(tensor, parameter.device_mesh, parameter.placements)
+
+
+def _own_store() -> PrefixStore | None:
+    """Return where processes find each other, apart from what an attempt that died has left there.
+
+    torch 2.13 takes for granted that each attempt has a store of its own. With torchrun's agent it has not:
+    processes that were started again looked for their dead predecessors.
+    """
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT")
+    if attempt is None or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return None
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    return PrefixStore(f"attempt-{attempt}", TCPStore(address, port, is_master=False, wait_for_workers=False))
 
 
 def _device(wanted: str, local_rank: int) -> torch.device:

@@ -40,7 +40,7 @@ class TrainState:
         self.optimizer = make_optimizer(task.module, task.depth_of, settings)
         self.average = Average(task.module.parameters(), settings.ema_decay) if settings.ema_decay else None
         # Taken now: a sharded module shows other parameters while it computes.
-        self.names: dict[Tensor, str] = {parameter: name for name, parameter in task.module.named_parameters()}
+        self.names: dict[Tensor, str] = {p: name for name, p in task.module.named_parameters()}
         self.progress = Progress()
         self._elapsed_before_s, self._started_at = 0.0, time.monotonic()
 
