@@ -63,8 +63,8 @@ def test_real_text_comes_out_as_from_transformers_and_the_reference(
     num_lines = num_pieces = num_cut = 0
     while chunk := list(islice(lines, CHUNK)):
         # Every line alone at the usual limit; then each beside the next, at a limit that changes and cuts.
-        # Those are short: for a cut pair, transformers also joins what fell off a with what fell off b, run by
-        # run, which is gigabytes for whole paragraphs.
+        # Those are short: for a cut pair, transformers also joins what fell off a with what fell off b, run
+        # by run, which is gigabytes for whole paragraphs.
         short = [text[:200] for text in chunk]
         tight = 11 + num_lines // CHUNK
         for texts, pairs, max_length in ((chunk, None, 512), (short, short[1:] + short[:1], tight)):
