@@ -13,7 +13,7 @@ from rich.progress import TextColumn
 from glassbert.cli.output import print_json, progress_bar, remark
 
 if TYPE_CHECKING:
-    from glassbert.data.build import Built
+    from glassbert.data.build import BuildSettings, Built
     from glassbert.data.check import CheckReport
     from glassbert.data.reading import ReadProgress, Sources
 
@@ -64,9 +64,7 @@ def build(
     json:
         Print the report as JSON.
     """
-    from glassbert.data.build import BuildSettings, build_corpus
-    from glassbert.data.reading import find_sources
-    from glassbert.text.tokenizer import Tokenizer
+    from glassbert.data.build import BuildSettings
 
     settings = BuildSettings(
         segmenter=segmenter,
@@ -74,22 +72,7 @@ def build(
         drop_duplicates=drop_duplicates,
         processes=processes if processes is not None else os.cpu_count() or 1,
     )
-    loaded = Tokenizer.load(tokenizer)
-    for assumption in loaded.assumptions:
-        remark(f"assumed: {assumption}")
-    sources = find_sources(files, form)
-    _tell_sources(sources, form)
-    with _reading("build") as on_read:
-        built = build_corpus(sources, loaded, out, settings, may_replace=force, on_read=on_read)
-    if built.num_shards_before:
-        num_shards = len(built.manifest.shards)
-        were = "were" if num_shards > 1 else "was"
-        remark(f"{built.num_shards_before} of {_counted(num_shards, 'shard')} {were} there already")
-    if not built.manifest.has_documents:
-        remark(
-            "one document only: next-sentence prediction needs two; train with objective mlm or sop, or put "
-            "blank lines between documents"
-        )
+    built = _build_into(out, files, form, tokenizer, settings, force)
     if json:
         print_json({"out": str(out), **built.manifest.to_json()})
     else:
@@ -136,6 +119,33 @@ def check(
     num_errors = sum(finding.level == "error" for finding in report.findings)
     if num_errors:
         raise DataError(f"`corpus build` would stop at {num_errors} of the findings; see the errors above")
+
+
+def _build_into(
+    out: Path, files: list[Path], form: Form | None, tokenizer: Path, settings: "BuildSettings", force: bool
+) -> "Built":
+    """Build, and tell on the way what was seen and what the result lacks."""
+    from glassbert.data.build import build_corpus
+    from glassbert.data.reading import find_sources
+    from glassbert.text.tokenizer import Tokenizer
+
+    loaded = Tokenizer.load(tokenizer)
+    for assumption in loaded.assumptions:
+        remark(f"assumed: {assumption}")
+    sources = find_sources(files, form)
+    _tell_sources(sources, form)
+    with _reading("build") as on_read:
+        built = build_corpus(sources, loaded, out, settings, may_replace=force, on_read=on_read)
+    if built.num_shards_before:
+        num_shards = len(built.manifest.shards)
+        were = "were" if num_shards > 1 else "was"
+        remark(f"{built.num_shards_before} of {_counted(num_shards, 'shard')} {were} there already")
+    if not built.manifest.has_documents:
+        remark(
+            "one document only: next-sentence prediction needs two; train with objective mlm or sop, or put "
+            "blank lines between documents"
+        )
+    return built
 
 
 def _tell_sources(sources: "Sources", form: Form | None) -> None:
