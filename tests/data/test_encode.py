@@ -1,3 +1,4 @@
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,10 @@ from hypothesis import strategies as st
 
 from glassbert.data import encode
 from glassbert.data.documents import Form, Part
-from glassbert.data.encode import BlockEncoder, DocumentEncoder, RunEncoder
+from glassbert.data.encode import BlockEncoder, DocumentEncoder, RunEncoder, part_sentences
+from glassbert.data.reading import find_sources, read_blocks
 from glassbert.errors import UserError
+from glassbert.text.files import read_lines
 from glassbert.text.segment import DictionarySegmenter
 from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
@@ -112,3 +115,25 @@ def test_the_vocabulary_decides_the_type() -> None:
     many = Vocabulary((*SPECIALS, *(f"w{number}" for number in range(1 << 16))))
     found = DocumentEncoder(Tokenizer(many)).encode([part("w65535")])
     assert found.tokens.ids.tolist() == [65540]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("corpus", "vocabulary"),
+    [
+        ("enwiki.jsonl.gz", "bert-base-cased.txt.gz"),
+        ("zhwiki.jsonl.gz", "bert-base-chinese.txt.gz"),
+        ("wikitext2.valid.raw.gz", "bert-base-multilingual-cased.txt.gz"),
+    ],
+)
+def test_real_text_gives_what_the_engine_gives(corpus: str, vocabulary: str, shared_data: Path) -> None:
+    pieces = tuple(read_lines(shared_data / "vocab" / vocabulary))
+    tokenizer = Tokenizer(Vocabulary(pieces), lowercase="chinese" in vocabulary)
+    sources = find_sources([shared_data / "corpus" / corpus])
+    encoder = DocumentEncoder(tokenizer)
+    for block in islice(read_blocks(sources.texts), 0, None, 6):
+        sentences = [sentence for one in block for sentence in part_sentences(one)]
+        expected = [ids for ids in tokenizer.ids_of_batch(sentences) if ids]
+        tokens = encoder.encode(block).tokens
+        assert tokens.sentence_lengths.tolist() == [len(ids) for ids in expected]
+        assert tokens.ids.tolist() == list(chain.from_iterable(expected))

@@ -134,8 +134,12 @@ def _build_into(
         remark(f"assumed: {assumption}")
     sources = find_sources(files, form)
     _tell_sources(sources, form)
-    with _reading("build") as on_read:
-        built = build_corpus(sources, loaded, out, settings, may_replace=force, on_read=on_read)
+    try:
+        with _reading("build") as on_read:
+            built = build_corpus(sources, loaded, out, settings, may_replace=force, on_read=on_read)
+    except KeyboardInterrupt:
+        remark("finished shards are kept; run the same command again to go on")
+        raise
     if built.num_shards_before:
         num_shards = len(built.manifest.shards)
         were = "were" if num_shards > 1 else "was"
