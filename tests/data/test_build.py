@@ -110,7 +110,8 @@ def test_a_build_that_was_stopped_goes_on_and_ends_in_the_same_bytes(
         build(text, tokenizer, out, drop_duplicates=drop_duplicates)
     assert not out.exists()
     monkeypatch.setattr(building._Progress, "save", save)
-    (work_folder(out) / "shard-00002.ids").write_bytes(b"half a shard")
+    for left_over in ("shard-00002.ids", "shard-00099.ids", ".vocab.txt.0123.part"):
+        (work_folder(out) / left_over).write_bytes(b"half a file")
     built = build(text, tokenizer, out, drop_duplicates=drop_duplicates)
     assert built.num_shards_before == 2
     assert contents(out) == contents(whole)
