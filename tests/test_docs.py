@@ -4,6 +4,7 @@
   `$ echo $?` shows the exit code of the command before. Remarks on stderr show like output.
 - python: the blocks of a page run top to bottom in one namespace. What they print stands in `# ->` comments,
   or in a text block that follows.
+- sh: how to set up, with make or pip; checked, not run.
 - A shown line `...` stands for any lines; a shown decimal number may differ by one in its last digit.
 
 Each page runs in its own empty folder, where `tests` is this folder.
@@ -25,7 +26,8 @@ from glassbert.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 HANDBOOK = ROOT / "docs" / "handbook"
-PAGES = sorted(HANDBOOK.rglob("*.md"))
+READMES = [ROOT / "README.md", ROOT / "README.zh.md"]
+PAGES = [*READMES, *sorted(HANDBOOK.rglob("*.md"))]
 GENERATOR = ROOT / "docs" / "make_reference.py"
 
 _FENCE = re.compile(r"```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -140,6 +142,15 @@ def run_python(code: Code, shown_below: str, namespace: dict[str, object], page:
     assert problem is None, f"{page}:{code.line}: python\n{problem}\n\nall that came:\n" + "\n".join(came)
 
 
+def check_shell(code: Code, page: str) -> None:
+    """Check lines that set things up, which a test cannot run: `make` with a target there is, or `pip`."""
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for line in code.text.splitlines():
+        command, argument, *_ = line.split()
+        known = (command == "make" and argument in targets) or (command == "pip" and argument == "install")
+        assert known, f"{page}:{code.line}: {line}"
+
+
 def run_page(path: Path) -> None:
     """Execute a page in the present folder."""
     blocks = blocks_of(path.read_text(encoding="utf-8"))
@@ -148,6 +159,8 @@ def run_page(path: Path) -> None:
     for code, after in itertools.zip_longest(blocks, blocks[1:]):
         if code.language == "console":
             run_console(code, page)
+        elif code.language == "sh":
+            check_shell(code, page)
         elif code.language == "python":
             run_python(code, after.text if code.has_output_below else "", namespace, page)
         else:
@@ -156,7 +169,7 @@ def run_page(path: Path) -> None:
             )
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(HANDBOOK)))
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_a_page_shows_is_what_comes_out(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +184,9 @@ def test_both_languages_have_the_same_chapters() -> None:
     assert {path.name for path in (HANDBOOK / "zh").glob("*.md")} == english
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [*READMES, *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_links_lead_to_files(path: Path) -> None:
     links = [link for link in _LINK.findall(path.read_text(encoding="utf-8")) if "://" not in link]
     assert [link for link in links if not (path.parent / link).exists()] == []

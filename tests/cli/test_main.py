@@ -183,5 +183,7 @@ def test_demo_tells_numbers_and_keeps_its_folder(capsys: pytest.CaptureFixture[s
     assert numbers["vocab_size"] == 4000
     assert numbers["largest_difference"] < 1e-5
     assert numbers["is_round_trip_exact"] is True
-    assert (tmp_path / "life" / "model" / "model.safetensors").is_file()
+    assert (numbers["stopped_at"], numbers["steps"]) == (121, 240)
+    assert 0 < numbers["metrics"]["mlm_loss"] < 8
+    assert (tmp_path / "life" / "run" / "last" / "model.safetensors").is_file()
     assert "is not empty" in fails(capsys, 2, "demo", "--out", tmp_path / "life")

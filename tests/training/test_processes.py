@@ -25,7 +25,7 @@ def torchrun(folder: Path, num_processes: int = 2, options: tuple[str, ...] = ()
         f"--nproc-per-node={num_processes}",
     ]
     command += [*options, str(SCRIPT), str(folder), json.dumps(changes)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -66,6 +66,7 @@ def test_a_sharded_checkpoint_goes_on_alone(tmp_path: Path, alone: Path) -> None
     )
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_started_again_and_goes_on(tmp_path: Path, alone: Path) -> None:
     torchrun(tmp_path, options=("--max-restarts=2",), kill_rank_at=7, **NO_DROPOUT)
     assert (tmp_path / "killed").exists()

@@ -1,5 +1,6 @@
 """`demo`: the life of a BERT on built-in text, as far as it is built; each step prints real numbers."""
 
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from glassbert.text.tokenizer import Tokenizer
 
 VOCAB_SIZE = 4000
+MAX_LENGTH = 64
+STEPS = 240
 SEED = 0
 ENGLISH = "A generator function returns an iterator."
 CHINESE = "生成器函数返回一个迭代器。"
@@ -36,7 +39,7 @@ CHINESE_TEXT = (
 
 
 def demo(*, out: Path | None = None, json: bool = False) -> None:
-    """Walk through all that exists: vocabulary, tokens, parameters, a model, its inside, its folder.
+    """Walk through all that exists: vocabulary, tokens, pre-training, parameters, the inside, the folder.
 
     Parameters
     ----------
@@ -91,13 +94,19 @@ def _run(story: Story, folder: Path) -> None:
         tokenizer = _learn(story, folder)
     with story.step("Cut text into pieces, with offsets into the original", "glassbert tokenize model ..."):
         _tokenize(story, tokenizer)
-    with story.step("Make a new BERT for this vocabulary and count it", "glassbert params model"):
-        model = _make(story, folder / "model", tokenizer)
+    with story.step("Turn the text into shards that training reads", "glassbert corpus build text.txt ..."):
+        _build(story, folder, tokenizer)
+    with story.step("Pre-train a small BERT, stop it, go on", "glassbert pretrain recipe.toml ..."):
+        model = _pretrain(story, folder)
+    with story.step("Count it", "glassbert params run/last"):
+        _count(story, folder / "run" / "last")
     with story.step("Look inside: the fast path and the formula agree", "glassbert.load(...)"):
         _look_inside(story, model)
-    with story.step("Use it (untrained: its answers are chance)", "glassbert fill model ..."):
+    with story.step(
+        "Use it (after seconds of training: it knows frequent words)", "glassbert fill run/last ..."
+    ):
         _use(story, model)
-    with story.step("Hand it on: a folder that transformers loads", "glassbert convert model copy"):
+    with story.step("Hand it on: a folder that transformers loads", "glassbert convert run/last copy"):
         _hand_on(story, folder)
 
 
@@ -107,19 +116,29 @@ def _learn(story: Story, folder: Path) -> "Tokenizer":
     from glassbert.text.learn import LearnSettings, learn_vocabulary
     from glassbert.text.tokenizer import Tokenizer
 
-    lines = [line.strip() for topic in sorted(topics) for line in topics[topic].splitlines() if line.strip()]
+    # One paragraph a line, a blank line after each topic.
+    pages = [_paragraphs(topics[name]) for name in sorted(topics)]
     text = folder / "text.txt"
-    text.write_text("\n".join([*lines, *CHINESE_TEXT]) + "\n", encoding="utf-8")
+    for path, documents in (
+        (text, [*(page for index, page in enumerate(pages) if index % 10), list(CHINESE_TEXT)]),
+        (folder / "held_out.txt", pages[::10]),
+    ):
+        joined = "\n\n".join("\n".join(document) for document in documents)
+        path.write_text(joined + "\n", encoding="utf-8")
     # Rare Chinese characters matter here, and the text is small: keep every character.
     learned = learn_vocabulary([text], LearnSettings(size=VOCAB_SIZE, alphabet_coverage=1.0))
-    tokenizer = Tokenizer(learned.vocabulary, max_length=128)
     story.tell(
         f"{text.stat().st_size:,} bytes of text -> {len(learned.vocabulary):,} pieces, "
         f"sha256 {learned.vocabulary.sha256[:12]}...",
         vocab_size=len(learned.vocabulary),
         vocab_sha256=learned.vocabulary.sha256,
     )
-    return tokenizer
+    return Tokenizer(learned.vocabulary, max_length=MAX_LENGTH)
+
+
+def _paragraphs(topic: str) -> list[str]:
+    """Return the paragraphs of a manual page, each on one line."""
+    return [" ".join(paragraph.split()) for paragraph in topic.split("\n\n") if paragraph.strip()]
 
 
 def _tokenize(story: Story, tokenizer: "Tokenizer") -> None:
@@ -129,25 +148,69 @@ def _tokenize(story: Story, tokenizer: "Tokenizer") -> None:
         story.numbers.setdefault("pieces", []).append(encoding.pieces)
 
 
-def _make(story: Story, folder: Path, tokenizer: "Tokenizer") -> "Model":
-    from glassbert.config import ModelConfig, preset
-    from glassbert.glassbox.accounting import params
-    from glassbert.inference.model import load
-    from glassbert.interop.folder import write_model
-    from glassbert.model.init import new_bert
-    from glassbert.storage import new_folder
+def _build(story: Story, folder: Path, tokenizer: "Tokenizer") -> None:
+    from glassbert.data.build import BuildSettings, build_corpus
+    from glassbert.data.reading import find_sources
 
-    shape = preset("tiny", vocab_size=len(tokenizer.vocabulary), max_position_embeddings=128)
-    network = new_bert(ModelConfig(encoder=shape, head="pretraining"), seed=SEED)
-    with new_folder(folder) as new:
-        write_model(network, tokenizer, new, run={"seed": SEED, "made_by": "glassbert demo"})
-    accounting = params(folder)
+    for name, out in (("text", "corpus"), ("held_out", "held_out")):
+        sources = find_sources([folder / f"{name}.txt"], "paragraphs")
+        manifest = build_corpus(sources, tokenizer, folder / out, BuildSettings()).manifest
+        story.tell(
+            f"{name:<9} {manifest.num_documents:>4,} documents, {manifest.num_sentences:>5,} sentences, "
+            f"{manifest.num_tokens:>7,} tokens"
+        )
+        story.numbers |= {f"{name}_tokens": manifest.num_tokens}
+
+
+def _pretrain(story: Story, folder: Path) -> "Model":
+    from glassbert.inference.model import load
+    from glassbert.training.pretrain import PretrainRecipe, pretrain
+
+    recipe = PretrainRecipe.of(
+        {
+            "data": {
+                "corpus": str(folder / "corpus"),
+                "held_out": str(folder / "held_out"),
+                "held_out_tokens": 20_000,
+            },
+            "model": {
+                "preset": "tiny",
+                "max_position_embeddings": MAX_LENGTH,
+                "hidden_dropout_prob": 0.0,
+                "attention_probs_dropout_prob": 0.0,
+            },
+            "objective": {"max_length": MAX_LENGTH},
+            "train": {
+                "steps": STEPS,
+                "batch_tokens": 2048,
+                "learning_rate": 1e-3,
+                "log_every": STEPS // 4,
+                "seed": SEED,
+            },
+        }
+    )
+
+    def tell_and_stop(line: str) -> None:
+        story.tell(line)
+        if line.startswith(f"step {STEPS // 2} "):
+            story.tell("... a signal asks it to stop")
+            signal.raise_signal(signal.SIGTERM)
+
+    stopped = pretrain(recipe, folder / "run", tell_and_stop)
+    result = pretrain(recipe, folder / "run", story.tell)
+    story.numbers |= {"stopped_at": stopped.step, "steps": result.step, "metrics": result.metrics}
+    return load(folder / "run" / "last")
+
+
+def _count(story: Story, model: Path) -> None:
+    from glassbert.glassbox.accounting import params
+
+    accounting = params(model)
     for group in accounting.groups:
         story.tell(f"{group.name:<12} {group.count:>9,}")
     story.tell(
         f"{'total':<12} {accounting.total:>9,}  = every tensor in the file", parameters=accounting.total
     )
-    return load(folder)
 
 
 def _look_inside(story: Story, model: "Model") -> None:
@@ -166,7 +229,7 @@ def _look_inside(story: Story, model: "Model") -> None:
     story.tell(f"{len(seen)} named tensors; largest difference of the two paths {difference:.1e}")
     story.numbers |= {"tensors_seen": len(seen), "largest_difference": difference}
     query = encoding.pieces.index("function")
-    story.tell("block 0, head 0: how much 'function' looks at each piece (untrained, so nearly even)")
+    story.tell("block 0, head 0: how much 'function' looks at each piece")
     probs = seen["enc.0.attn.probs"][0, 0, query].tolist()
     for piece, prob in zip(encoding.pieces, probs, strict=True):
         story.tell(f"  {piece:<12} {prob:.4f} {'#' * round(prob * 200)}")
@@ -182,11 +245,10 @@ def _use(story: Story, model: "Model") -> None:
 def _hand_on(story: Story, folder: Path) -> None:
     from glassbert.interop.folder import convert
 
-    convert(folder / "model", folder / "copy")
+    convert(folder / "run" / "last", folder / "copy")
     names = sorted(path.name for path in (folder / "copy").iterdir())
-    same = (folder / "model" / "model.safetensors").read_bytes() == (
-        folder / "copy" / "model.safetensors"
-    ).read_bytes()
+    weights = [folder / "run" / "last" / "model.safetensors", folder / "copy" / "model.safetensors"]
+    same = weights[0].read_bytes() == weights[1].read_bytes()
     story.tell(f"{' '.join(names)}")
     story.tell(
         f"weights after the round trip: {'the same bytes' if same else 'CHANGED'}", is_round_trip_exact=same

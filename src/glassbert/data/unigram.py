@@ -1,5 +1,7 @@
 """The loss of a model that knows how often each token occurs and nothing more: what training must beat."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,15 @@ def unigram_entropy(corpus: Corpus, vocabulary: Vocabulary) -> float:
     counts = token_counts(corpus, len(vocabulary))[maskable(vocabulary)]
     shares = counts[counts > 0] / max(1, counts.sum())
     return float(-(shares * np.log(shares)).sum()) + 0.0  # not -0.0
+
+
+def guessing_loss(corpus: Corpus, vocabulary: Vocabulary, labels: Iterable[NDArray[np.int64]]) -> float:
+    """Return the loss, in nats, of guessing ``labels`` of other text by how often each token occurs here."""
+    is_maskable = maskable(vocabulary)
+    # One more of each: a token that only the other text has must not cost infinitely much.
+    counts = np.where(is_maskable, token_counts(corpus, len(vocabulary)) + 1, 0)
+    guessed = np.concatenate(list(labels))
+    return float(np.log(counts.sum()) - np.log(counts[guessed]).mean())
 
 
 def token_counts(corpus: Corpus, vocab_size: int) -> NDArray[np.int64]:

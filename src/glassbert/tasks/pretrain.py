@@ -67,17 +67,17 @@ class Pretrain:
         objective: PretrainObjective,
         *,
         held_out: Sequence[PretrainBatch] = (),
-        entropy: float | None = None,
+        guessing_loss: float | None = None,
     ) -> None:
         """Put the parts together.
 
         Args:
             held_out: Batches of text that is not trained on, with fixed masks.
-            entropy: Loss of guessing by frequency alone: what has to be beaten.
+            guessing_loss: Loss of guessing by frequency alone: what has to be beaten.
         """
         self.module = PretrainModule(bert)
         self.tokenizer, self.objective = tokenizer, objective
-        self.held_out, self.entropy = held_out, entropy
+        self.held_out, self.guessing_loss = held_out, guessing_loss
         self.best_by = ("mlm_loss", False)
         has_pairs = objective.settings.has_pairs
         self.loss_weights = {"mlm_loss": 1.0, "nsp_loss": 1.0} if has_pairs else {"mlm_loss": 1.0}
@@ -122,13 +122,13 @@ class Pretrain:
 
     def verdict(self, metrics: Mapping[str, float]) -> str:
         values = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-        if self.entropy is None:
+        if self.guessing_loss is None:
             return f"held out: {values}"
-        gain = self.entropy - metrics["mlm_loss"]
+        gain = self.guessing_loss - metrics["mlm_loss"]
         meaning = (
             "better than guessing by frequency: learning" if gain > 0.05 else "no better than guessing yet"
         )
-        return f"held out: {values}  (frequency alone gives {self.entropy:.4f}; {meaning})"
+        return f"held out: {values}  (frequency alone gives {self.guessing_loss:.4f}; {meaning})"
 
     def save(self, folder: Path, weights: Mapping[str, Tensor], run: Mapping[str, Any]) -> None:
         with torch.device("meta"):

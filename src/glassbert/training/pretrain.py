@@ -12,7 +12,7 @@ from glassbert.data.masking import Masking
 from glassbert.data.objective import PretrainObjective
 from glassbert.data.settings import ObjectiveSettings
 from glassbert.data.shards import Corpus
-from glassbert.data.unigram import unigram_entropy
+from glassbert.data.unigram import guessing_loss, unigram_entropy
 from glassbert.errors import UserError
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
@@ -104,12 +104,17 @@ def pretrain(recipe: PretrainRecipe, out: Path, tell: Callable[[str], None]) -> 
     if recipe.data.held_out is not None:
         other = PretrainObjective(Corpus.open(recipe.data.held_out), tokenizer.vocabulary, settings)
         held_out = tuple(other.evaluation_batches(recipe.data.held_out_tokens))
+    guessing = (
+        guessing_loss(corpus, tokenizer.vocabulary, [batch.mlm_labels for batch in held_out])
+        if held_out
+        else unigram_entropy(corpus, tokenizer.vocabulary)
+    )
     task = Pretrain(
         make_model(recipe, len(tokenizer.vocabulary)),
         tokenizer,
         objective,
         held_out=held_out,
-        entropy=unigram_entropy(corpus, tokenizer.vocabulary),
+        guessing_loss=guessing,
     )
     about = {
         "recipe": {name: _plain(table) for name, table in recipe.tables().items()},

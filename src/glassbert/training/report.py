@@ -78,7 +78,9 @@ class Report:
         state = self.state
         known = ("step", "epoch", "learning_rate", "grad_norm")
         values = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if name not in known)
-        share = speed * state.task.flops_per_token() / self.peak if self.peak else 0.0
+        flops = speed * state.task.flops_per_token()
+        self.peak = max(self.peak, flops)  # it may have been measured while the machine was busy
+        share = flops / self.peak
         left_s = state.elapsed_s * (1 / max(state.share_done, 1e-9) - 1)
         return (
             f"step {row['step']}  {values}  lr {row['learning_rate']:.2e}  {speed:,.0f} tokens/s "
