@@ -1,5 +1,6 @@
 """The training loop: next batch, step, maybe log, maybe evaluate, maybe save."""
 
+import gc
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -44,6 +45,22 @@ def train(
         tell: Receives remarks for the user.
     """
     processes = Processes.join(settings)
+    result = _train(processes, task, settings, run, about, tell)
+    # The wrapper around the module must go before its processes part: were it the last to know the process
+    # group, it would end the group's threads while holding the lock that they wait for.
+    gc.collect()
+    processes.leave()
+    return result
+
+
+def _train(
+    processes: Processes,
+    task: Task,
+    settings: TrainSettings,
+    run: Path,
+    about: Mapping[str, Any],
+    tell: Callable[[str], None],
+) -> TrainResult:
     state = TrainState(task, settings, processes)
     checkpoint = newest_good(run, tell)
     if checkpoint is not None:
@@ -68,7 +85,6 @@ def train(
                 tell(f"stopped after step {state.step}; the same command goes on from there")
                 return TrainResult(state.step, False, metrics, state.progress.best, state.progress.best_step)
         state.save_model(run / "last", about)
-    processes.leave()
     return TrainResult(state.step, True, metrics, state.progress.best, state.progress.best_step)
 
 

@@ -175,6 +175,8 @@ class TrainState:
                 f"a batch of {len(shares)} examples cannot be shared by {self.processes.size} processes"
             )
         num_parts = -(-num_tokens // (self.processes.size * self.settings.micro_tokens))
+        # As many on each process: shards of a model are gathered once per part, by all together.
+        num_parts = min(len(self.task.split(share, num_parts)) for share in shares)
         return list(self.task.split(shares[self.processes.rank], num_parts))
 
     def _weights(self) -> dict[str, Tensor]:
