@@ -22,7 +22,7 @@ EXPECTED = {
         "[UNK]: 2 before extending, 0 after",
     ],
     "02_model": [
-        "  0.2309 0.2168 0.3092 0.2432   0.2309 0.2168 0.3092 0.2432",
+        "  0.2099 0.2696 0.2272 0.2933   0.2099 0.2696 0.2272 0.2933",
         "fast and glass path agree: True",
     ],
     "03_parameters": [
