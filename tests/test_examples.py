@@ -37,6 +37,13 @@ EXPECTED = {
         "refused: ./ours holds pytorch_model.bin, a pickle, which is never loaded; "
         "run `glassbert convert ./ours NEW_FOLDER` once and use that folder",
     ],
+    "05_pretraining": [
+        "corpus: 30 documents, 1620 tokens",
+        "15% of the tokens are to be predicted",
+        "batch 7 asked for again is the same: True",
+        "asked to stop at step 20, stopped after step 21",
+        "both runs end with the same bits: True",
+    ],
 }
 
 
