@@ -1,22 +1,11 @@
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from glassbert.text.parallel import in_order
-
-
-def late_when_even(number: int) -> int:
-    time.sleep(0.05 * (number % 2 == 0))
-    return number * number
-
-
-def refuse_three(number: int) -> int:
-    if number == 3:
-        raise ValueError("three")
-    return number
+from parallel_work import late_when_even, refuse_three
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -43,6 +43,7 @@ def test_a_change_wins_over_the_file(tmp_path: Path) -> None:
     assert (read.train.steps, read.train.seed) == (7, 3)
     assert read.data.corpus == Path("else/where")
     assert read.model == {"preset": "tiny", "hidden_act": "relu"}
+    assert recipe(tmp_path, "objective.mask.whole_words=true").objective.mask.whole_words
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,7 @@ def test_a_change_wins_over_the_file(tmp_path: Path) -> None:
         ("objective.name=nsp", "expected one of mlm, mlm.nsp, sop"),
         ("train.warmup=1", "expected from 0 up to, but not including, 1"),
         ("steps=7", "expected table.key=value"),
+        ("train.steps.x=7", "steps is a value, not a table"),
     ],
 )
 def test_a_wrong_setting_is_named(tmp_path: Path, change: str, message: str) -> None:

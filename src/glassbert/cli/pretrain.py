@@ -1,5 +1,6 @@
 """`pretrain`: a recipe and a corpus become an encoder."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -38,9 +39,10 @@ def pretrain(
 
     folder = out or Path("runs") / recipe.stem
     result = run_pretraining(PretrainRecipe.of(read_recipe(recipe, set_ or ())), folder, remark)
-    if json:
+    is_main = os.environ.get("RANK", "0") == "0"  # torchrun starts this verb once per process
+    if json and is_main:
         print_json({"out": str(folder), **asdict(result)})
-    elif result.is_finished:
+    elif result.is_finished and is_main:
         print(folder / "last")
     if not result.is_finished:
         raise Interrupted(f"stopped at step {result.step}, saved in {folder}; the same command goes on")

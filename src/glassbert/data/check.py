@@ -152,7 +152,7 @@ def _text_findings(facts: Facts) -> Iterator[Finding]:
         "replacement": "{} lines hold U+FFFD, where bytes were lost; make the text again from its source",
         "twice_encoded": "{} lines look like UTF-8 that was read as Latin-1; encode them to Latin-1 and read "
         "that as UTF-8",
-        "markup": "{} lines hold HTML, which would be learned as text; strip tags and entities first",
+        "markup": "HTML in {} of the lines would be learned as text; strip tags and entities first",
         "long_line": f"{{}} lines are longer than {LONG_LINE_CHARACTERS:,} characters; they are cut into "
         "sentences, but memory is needed for a whole line: put paragraphs on lines of their own",
     }

@@ -5,7 +5,7 @@ random. With `mlm+nsp`, B is as often replaced by text from another document; th
 then put back and come next. With `sop` the two are as often swapped. Pairs that are too long are cut
 as BERT cuts them.
 
-Two things differ from BERT, so that exactly half of the pairs are of each kind. At least two sentences are
+Two things differ from BERT, so that a fair coin decides of every pair. At least two sentences are
 taken where there are two. The last sentence of a document, when it is left alone, makes a pair with what goes
 before it (BERT gives it a random B, always). A document of one sentence makes an example without a pair.
 

@@ -45,7 +45,7 @@ def train(
         tell: Receives remarks for the user.
     """
     processes = Processes.join(settings)
-    result = _train(processes, task, settings, run, about, tell)
+    result = _train(processes, task, settings, run, about, tell if processes.is_main else _say_nothing)
     # The wrapper around the module must go before its processes part: were it the last to know the process
     # group, it would end the group's threads while holding the lock that they wait for.
     gc.collect()
@@ -86,6 +86,10 @@ def _train(
                 return TrainResult(state.step, False, metrics, state.progress.best, state.progress.best_step)
         state.save_model(run / "last", about)
     return TrainResult(state.step, True, metrics, state.progress.best, state.progress.best_step)
+
+
+def _say_nothing(line: str) -> None:
+    """Leave the talking to the main process."""
 
 
 @dataclass

@@ -64,15 +64,21 @@ def check_keys(table: Mapping[str, Any], known: Iterable[str], name: str) -> Non
 
 
 def _apply(tables: Tables, change: str) -> None:
+    """Apply `table.key=value`; more dots lead into tables within the table."""
     key, separator, text = change.partition("=")
-    table, dot, name = key.strip().partition(".")
-    if not (separator and dot and table and name):
+    *path, name = key.strip().split(".")
+    if not (separator and path and name and all(path)):
         raise UserError(f"--set {change}: expected table.key=value, such as train.steps=100")
     try:
         value = tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()  # a bare word, such as a path, is a string
-    tables.setdefault(table, {})[name] = value
+    table: dict[str, Any] = tables
+    for part in path:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise UserError(f"--set {change}: {part} is a value, not a table")
+    table[name] = value
 
 
 def _typed(value: Any, hint: Any, name: str) -> Any:

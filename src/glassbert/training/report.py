@@ -56,15 +56,13 @@ class Report:
             {"step": state.step, "elapsed_s": round(state.elapsed_s, 3), "tokens_per_s": round(speed, 1)}
         )
         self._since_log = {"tokens": 0, "started_at": time.monotonic()}
-        if state.processes.is_main:
-            self.tell(self._line(row, speed))
+        self.tell(self._line(row, speed))
 
     def evaluation(self, metrics: Mapping[str, float]) -> None:
         """Take note of an evaluation."""
         if metrics:
             self._lines[METRICS].append({"step": self.state.step, "evaluation": dict(metrics)})
-            if self.state.processes.is_main:
-                self.tell(self.state.task.verdict(metrics))
+            self.tell(self.state.task.verdict(metrics))
 
     def flush(self) -> None:
         """Append the lines to the files; called before each checkpoint, so that none is lost."""
