@@ -12,6 +12,9 @@ from typing import Any
 
 from glassbert.errors import ModelError, UserError
 
+LEFT_OVER_ENDINGS = ("part", "old")
+"""What a kill in the middle of a write leaves behind is hidden and ends like this."""
+
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write ``data`` to ``path`` so that no reader and no crash ever meets a part of it."""

@@ -1,3 +1,4 @@
+import json
 import os
 import random
 import shutil
@@ -110,10 +111,14 @@ def test_no_whole_checkpoint_is_an_error_not_a_fresh_start(tmp_path: Path) -> No
         run(tmp_path)
 
 
-def test_what_a_crashed_save_left_is_not_taken_for_a_checkpoint(tmp_path: Path, uninterrupted: Path) -> None:
+def test_what_a_crashed_save_left_is_swept_and_not_taken_for_a_checkpoint(
+    tmp_path: Path, uninterrupted: Path
+) -> None:
     run(tmp_path, stopping_task(4, signal.SIGTERM))
     (tmp_path / ".checkpoint-6.12345678.part").mkdir()
+    (tmp_path / ".best.12345678.old").mkdir()
     run(tmp_path)
+    assert not list(tmp_path.glob(".*"))
     assert_same_bytes(tmp_path, uninterrupted)
 
 
@@ -148,23 +153,28 @@ def test_the_run_is_told_in_run_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_twenty_kills_change_no_bit(tmp_path: Path, uninterrupted: Path) -> None:
+def test_twenty_kills_change_no_bit(tmp_path: Path) -> None:
     """Kill -9 at random moments, some of them during a save, and go on each time."""
+    steps = 200
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    run(straight, steps=steps)
     generator = random.Random(0)
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(Path(__file__).parent / "small_run.py"), str(tmp_path)]
-    num_kills = 0
-    while num_kills < 20:
-        before = len(list(tmp_path.rglob("*")))
+    command = [sys.executable, str(Path(__file__).parent / "small_run.py"), str(killed)]
+    command.append(json.dumps({"steps": steps}))
+    num_during_save = 0
+    for _ in range(20):
+        before = {path.name for path in killed.glob("*")} if killed.exists() else set()
         process = subprocess.Popen(command, env=environment)
-        # Wait until files begin to change, then a little: the imports take most of the time.
-        while process.poll() is None and len(list(tmp_path.rglob("*"))) == before:
-            time.sleep(0.002)
-        time.sleep(generator.uniform(0.0, 0.25))
+        # The imports take most of the time: wait until the run writes something, then a little.
+        while process.poll() is None and {path.name for path in killed.glob("*")} == before:
+            time.sleep(0.001)
+        time.sleep(generator.uniform(0.0, 0.2))
+        assert process.poll() is None, "the run ended before it was killed"
         process.send_signal(signal.SIGKILL)
         process.wait()
-        num_kills += 1
-        if (tmp_path / "last").exists():
-            break
+        num_during_save += any(killed.glob(".*.part"))
     subprocess.run(command, env=environment, check=True)
-    assert_same_bytes(tmp_path, uninterrupted)
+    for name in (*FILES, f"checkpoint-{steps}/training.safetensors"):
+        assert (killed / name).read_bytes() == (straight / name).read_bytes(), name
+    assert num_during_save, "no kill fell into a save"

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from glassbert.errors import ModelError, RunFailed
-from glassbert.storage import new_folder, read_json, sha256_of, write_json
+from glassbert.storage import LEFT_OVER_ENDINGS, new_folder, read_json, sha256_of, write_json
 from glassbert.training.processes import full, like
 
 MANIFEST = "manifest.json"
@@ -75,6 +75,13 @@ def save_checkpoint(run: Path, snapshot: Snapshot, write_model: Callable[[Path],
     for old in checkpoints(run)[:-keep]:
         shutil.rmtree(old)
     return path
+
+
+def sweep(run: Path) -> None:
+    """Delete what a save that was killed has left in a run folder."""
+    for ending in LEFT_OVER_ENDINGS:
+        for path in run.glob(f".*.{ending}"):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def verify(path: Path) -> None:

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 from glassbert.tasks.task import Task
-from glassbert.training.checkpoint import newest_good
+from glassbert.training.checkpoint import newest_good, sweep
 from glassbert.training.processes import Processes
 from glassbert.training.report import Report
 from glassbert.training.settings import TrainSettings
@@ -62,6 +62,8 @@ def _train(
     tell: Callable[[str], None],
 ) -> TrainResult:
     state = TrainState(task, settings, processes)
+    if processes.is_main:
+        sweep(run)
     checkpoint = newest_good(run, tell)
     if checkpoint is not None:
         state.resume(checkpoint)
