@@ -62,11 +62,16 @@ def convert(
         write_model(
             network, tokenizer, folder, dtype=dtype or report.dtype, run={"converted_from": _origin(source)}
         )
-        for name in SENTENCE_FILES:
-            if (source_folder / name).is_file():
-                (folder / name).parent.mkdir(exist_ok=True)
-                shutil.copyfile(source_folder / name, folder / name)
+        copy_sentence_files(source_folder, folder)
     return report
+
+
+def copy_sentence_files(source: Path, folder: Path) -> None:
+    """Take over how a folder of sentence-transformers pools."""
+    for name in SENTENCE_FILES:
+        if (source / name).is_file():
+            (folder / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(source / name, folder / name)
 
 
 def _origin(source: Source) -> dict[str, Any]:
