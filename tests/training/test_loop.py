@@ -145,6 +145,19 @@ def test_an_averaged_model_is_what_is_saved_for_use(uninterrupted: Path) -> None
     name = "bert.pooler.dense.weight"
     assert torch.equal(last[name], average["average.bert.pooler.dense.weight"])
     assert not torch.equal(last[name], raw[name])
+    assert not torch.equal(last[name], small_task().module.bert.pooler.dense.weight), "it never moved"
+
+
+def test_dropout_follows_the_seed(tmp_path: Path) -> None:
+    losses = {
+        (seed, dropout): run(tmp_path / f"{seed}-{dropout}", steps=2, seed=seed, dropout=dropout).metrics[
+            "mlm_loss"
+        ]
+        for seed in (0, 1)
+        for dropout in (0.0, 0.5)
+    }
+    assert losses[0, 0.5] != losses[1, 0.5]
+    assert losses[0, 0.0] == losses[1, 0.0]
 
 
 def test_the_run_is_told_in_run_json(tmp_path: Path) -> None:
