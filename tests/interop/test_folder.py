@@ -75,6 +75,19 @@ def test_numbers_can_be_stored_in_half_precision(tmp_path: Path) -> None:
     assert load(tmp_path / "ours").report.dtype == "float16"
 
 
+def test_numbers_that_half_precision_cannot_hold_are_refused(tmp_path: Path) -> None:
+    oracle = make_oracle("BertModel")
+    with torch.no_grad():
+        oracle.pooler.dense.bias[0] = 1e6
+    theirs = save_oracle(oracle, tmp_path / "theirs")
+    with pytest.raises(
+        UserError, match=r"bert\.pooler\.dense\.bias holds numbers that torch\.float16 cannot"
+    ):
+        convert(theirs, tmp_path / "ours", dtype="float16")
+    assert not (tmp_path / "ours").exists()
+    convert(theirs, tmp_path / "ours", dtype="bfloat16")
+
+
 def test_options_beyond_bert_survive_a_round_trip(tmp_path: Path) -> None:
     shape = BertConfig(
         vocab_size=60, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24,

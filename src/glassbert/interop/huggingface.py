@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from glassbert.config import Head, ModelConfig, ProblemType
-from glassbert.errors import ModelError
+from glassbert.errors import ModelError, UserError
 from glassbert.interop.config_json import read_config
 from glassbert.interop.names import modernise, nearest, to_ours, to_theirs
 from glassbert.interop.source import Source
@@ -83,6 +83,11 @@ def state_for_file(model: Bert, dtype: torch.dtype = torch.float32) -> dict[str,
         for name, tensor in model.state_dict().items()
         if name not in skipped
     }
+    for name, tensor in state.items():
+        if not torch.isfinite(tensor).all():
+            raise UserError(
+                f"{name} holds numbers that {dtype} cannot; store the model as float32 or bfloat16"
+            )
     if BIAS in state and not skipped:
         state[DECODER_BIAS_COPY] = state[BIAS].clone()
     if model.config.head != "none":

@@ -138,9 +138,9 @@ class Pretrain:
         network.tie_weights()
         write_model(network, self.tokenizer, folder, run=run)
 
-    def restore(self, folder: Path) -> None:
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
         network, _ = build(read_source(folder))
-        load_into(self.module.bert, network.state_dict())
+        return dict(PretrainModule(network).named_parameters())
 
     def depth_of(self, name: str) -> int:
         if ".encoder.embeddings." in name:
@@ -161,18 +161,6 @@ class Pretrain:
         scores = 2 * settings.max_length * shape.hidden_size * shape.num_hidden_layers
         # Two operations a number going forward, twice that going back.
         return 6.0 * (in_blocks + scores + settings.mask.select_prob * in_head)
-
-
-def load_into(module: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Copy ``state`` into a module whose parameters may be sharded."""
-    from torch.distributed.tensor import DTensor, distribute_tensor
-
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            value = state[name].to(parameter.device)
-            if isinstance(parameter.data, DTensor):
-                value = distribute_tensor(value, parameter.data.device_mesh, parameter.data.placements)
-            parameter.copy_(value)
 
 
 def _tensor(array: Any, device: torch.device) -> Tensor:

@@ -46,8 +46,8 @@ class Task(Protocol):
     def save(self, folder: Path, weights: Mapping[str, Tensor], run: Mapping[str, Any]) -> None:
         """Write a model folder with ``weights``, named as the module's; ``run`` goes into run.json."""
 
-    def restore(self, folder: Path) -> None:
-        """Take the weights of a folder that `save` wrote."""
+    def read_weights(self, folder: Path) -> Mapping[str, Tensor]:
+        """Return the weights of a folder that `save` wrote, named as the module's."""
 
     def depth_of(self, name: str) -> int:
         """Return how deep a parameter lies, 0 for embeddings, for layer-wise learning rates."""

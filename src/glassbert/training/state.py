@@ -150,7 +150,10 @@ class TrainState:
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from a checkpoint as if the run had never stopped."""
-        self.task.restore(checkpoint)
+        weights = self.task.read_weights(checkpoint)
+        with torch.no_grad():
+            for parameter, name in self.names.items():
+                parameter.copy_(like(weights[name].detach(), parameter))
         snapshot = read_snapshot(checkpoint)
         restore_moments(self.optimizer, self.names, snapshot.tensors, snapshot.progress.step)
         if self.average:
