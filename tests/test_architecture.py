@@ -23,11 +23,13 @@ ARROWS = {
     "model": _BASE,
     "interop": {*_BASE, "text", "model"},
     "data": {*_BASE, "text"},
-    "tasks": {*_PARTS, "data"},
-    "training": {*_PARTS, "data", "tasks"},
-    "inference": _PARTS,
+    "metrics": {*_BASE, "data"},
+    "reports": {*_BASE, "metrics"},
+    "tasks": {*_PARTS, "data", "metrics"},
+    "training": {*_PARTS, "data", "metrics", "tasks"},
+    "inference": {*_PARTS, "data", "metrics", "tasks"},
     "glassbox": {*_PARTS, "inference"},
-    "cli": {*_PARTS, "data", "tasks", "training", "inference", "glassbox"},
+    "cli": {*_PARTS, "data", "metrics", "reports", "tasks", "training", "inference", "glassbox"},
 }
 
 
