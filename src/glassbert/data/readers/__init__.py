@@ -1,0 +1,1 @@
+"""Files of labelled text, in the formats that people have, to examples."""
