@@ -1,0 +1,60 @@
+"""Windows over a text that is longer than a model takes. Pure arithmetic on numbers of pieces, no text."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from glassbert.errors import UserError
+
+
+class Window(NamedTuple):
+    """A run of a text's pieces."""
+
+    start: int
+    """First piece."""
+    stop: int
+    """The piece after the last."""
+
+    @property
+    def num_pieces(self) -> int:
+        return self.stop - self.start
+
+
+def windows(num_pieces: int, room: int, stride: int) -> list[Window]:
+    """Return windows that together hold every piece; a text that fits, even an empty one, has one window.
+
+    All windows of a longer text are full: the last one is moved back rather than left short, so that its
+    pieces see as much of the text as any others, and a batch of windows has one shape.
+
+    Args:
+        room: Pieces that a window holds.
+        stride: Pieces from the start of one window to the start of the next.
+    """
+    if num_pieces <= room:
+        return [Window(0, num_pieces)]
+    if room < 1:
+        raise UserError(f"no room for {num_pieces} pieces beside the specials; raise the length limit")
+    if not 1 <= stride <= room:
+        raise UserError(
+            f"stride={stride} with room for {room} pieces; expected 1 to {room}, or pieces would be left out"
+        )
+    starts = [*range(0, num_pieces - room, stride), num_pieces - room]
+    return [Window(start, start + room) for start in starts]
+
+
+def max_context(overlapping: Sequence[Window]) -> list[Window]:
+    """Return for each window the pieces for which it is the best: no other shows more text on both sides.
+
+    The results follow one another without gap or overlap, from the first piece to the last. Since the windows
+    have one length, the best is the one whose middle is nearest: neighbours divide what they share.
+    """
+    # Of an odd number of shared pieces, the one in the middle goes to the earlier window.
+    borders = [
+        (earlier.stop + later.start + 1) // 2
+        for earlier, later in zip(overlapping, overlapping[1:], strict=False)
+    ]
+    return [
+        Window(start, stop)
+        for start, stop in zip(
+            [overlapping[0].start, *borders], [*borders, overlapping[-1].stop], strict=True
+        )
+    ]
