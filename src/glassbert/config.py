@@ -1,6 +1,6 @@
 """Every dataclass that is saved beside weights. Field names are those of BERT's official config.json."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from glassbert.errors import UserError
@@ -139,6 +139,106 @@ class ModelConfig:
             raise UserError(f"labels repeat: {', '.join(self.labels)}; each label must stand once")
         if self.head in ("pretraining", "nsp", "classify") and not self.has_pooler:
             raise UserError(f"a {self.head} head reads the pooled [CLS] vector; has_pooler must be true")
+
+
+def _published_transformer() -> BertConfig:
+    """Return the shape of the Transformer's blocks as published: d_model 512, 8 heads, d_ff 2048, 6 blocks."""
+    return BertConfig(
+        vocab_size=8000,
+        hidden_size=512,
+        num_hidden_layers=6,
+        num_attention_heads=8,
+        intermediate_size=2048,
+        hidden_act="relu",
+        attention_probs_dropout_prob=0.0,
+        type_vocab_size=1,
+        layer_norm_eps=1e-5,
+        positions="sinusoidal",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """An encoder-decoder: the shape of its blocks, which both sides share, and the decoder's depth."""
+
+    encoder: BertConfig = field(default_factory=_published_transformer)
+    """The encoder, and the width of the decoder; segments and the pooler do not exist here."""
+    num_decoder_layers: int = 6
+    """Number of the decoder's blocks."""
+    decoder_start_token_id: int = 0
+    """What the decoder reads before it has written anything; the same id as [PAD] by custom."""
+    eos_token_id: int = 1
+    """What the decoder writes when it is done."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.num_decoder_layers, int) or self.num_decoder_layers < 1:
+            raise UserError(
+                f"num_decoder_layers={self.num_decoder_layers!r}; expected a whole number of at least 1"
+            )
+        _check_ends(self.decoder_start_token_id, self.eos_token_id, self.encoder.vocab_size)
+
+    @property
+    def vocab_size(self) -> int:
+        """Rows of the embedding that both sides and the output share."""
+        return self.encoder.vocab_size
+
+    @property
+    def max_length(self) -> int:
+        """Longest source, and longest target, in tokens."""
+        return self.encoder.max_position_embeddings
+
+
+@dataclass(frozen=True, kw_only=True)
+class LstmConfig:
+    """A recurrent sequence-to-sequence model: the baseline that the Transformer is compared with."""
+
+    vocab_size: int = 8000
+    """Rows of the embedding that both sides and the output share."""
+    hidden_size: int = 512
+    """Width of the embeddings and of every layer's state."""
+    num_hidden_layers: int = 2
+    """Layers of the encoder, which reads both ways, and of the decoder."""
+    has_attention: bool = True
+    """Let the decoder look at every source token; otherwise it has the encoder's last states alone."""
+    hidden_dropout_prob: float = 0.2
+    """Dropout after the embeddings and after each layer."""
+    max_position_embeddings: int = 512
+    """Longest source, and longest target, in tokens."""
+    pad_token_id: int = 0
+    """The id of [PAD]; packed batches never hold it."""
+    decoder_start_token_id: int = 0
+    """What the decoder reads before it has written anything."""
+    eos_token_id: int = 1
+    """What the decoder writes when it is done."""
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "hidden_size", "num_hidden_layers", "max_position_embeddings"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise UserError(f"{name}={value!r}; expected a whole number of at least 1")
+        if self.hidden_size % 2:
+            raise UserError(
+                f"hidden_size={self.hidden_size} is odd; each direction of the encoder takes half of it"
+            )
+        if not 0.0 <= self.hidden_dropout_prob < 1.0:
+            raise UserError(
+                f"hidden_dropout_prob={self.hidden_dropout_prob!r}; "
+                "expected a probability from 0 up to, but not including, 1"
+            )
+        _check_ends(self.decoder_start_token_id, self.eos_token_id, self.vocab_size)
+
+    @property
+    def max_length(self) -> int:
+        """Longest source, and longest target, in tokens."""
+        return self.max_position_embeddings
+
+
+def _check_ends(start: int, end: int, vocab_size: int) -> None:
+    for name, value in (("decoder_start_token_id", start), ("eos_token_id", end)):
+        if not 0 <= value < vocab_size:
+            raise UserError(f"{name}={value} lies outside vocab_size={vocab_size}")
+    if start == end:
+        raise UserError(f"decoder_start_token_id and eos_token_id are both {end}; a decoder needs two ids")
 
 
 _SIZES = {
