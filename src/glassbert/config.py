@@ -142,7 +142,7 @@ class ModelConfig:
 
 
 def _published_transformer() -> BertConfig:
-    """Return the shape of the Transformer's blocks as published: d_model 512, 8 heads, d_ff 2048, 6 blocks."""
+    """Return the published shape of the Transformer's blocks: d_model 512, 8 heads, d_ff 2048."""
     return BertConfig(
         vocab_size=8000,
         hidden_size=512,

@@ -57,6 +57,34 @@ class Attention(nn.Module):
             context = tap("context", context)
         return self.output(context, dropout=self.output_dropout, residual=residual)
 
+    def keys_and_values(self, memory: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what ``memory``, (S, D), offers to queries of later steps, (S, D) each."""
+        k, v = self.key(memory), self.value(memory)
+        return (rotate(k, positions, self.num_heads) if self.is_rotary else k), v
+
+    def step(
+        self,
+        x: Tensor,
+        positions: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        *,
+        mask: Tensor | None = None,
+        residual: Tensor | None = None,
+    ) -> Tensor:
+        """Return the attended tokens of one step, (T, D): ``forward`` with keys and values kept from before.
+
+        Args:
+            x: (B * Q, D), as many queries for each sequence.
+            keys: (B, N, K, H), as are ``values``.
+            mask: (B, 1, Q or 1, K), added to the scores; what a query may not see is minus infinity.
+        """
+        q = self.query(x)
+        if self.is_rotary:
+            q = rotate(q, positions, self.num_heads)
+        context = F.scaled_dot_product_attention(self._heads(q, len(keys)), keys, values, attn_mask=mask)
+        return self.output(context.transpose(1, 2).reshape(x.shape), residual=residual)
+
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, runs: list[Run], tap: Tap | None) -> Tensor:
         """Attend run by run: sequences of one shape form a dense batch, so nothing is padded."""
         contexts = []

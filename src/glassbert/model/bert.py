@@ -38,7 +38,7 @@ class Embeddings(nn.Module):
 
     def forward(self, batch: Batch, tap: Tap | None = None) -> Tensor:
         """Return the sum of the embeddings, normalised, (T, D)."""
-        self._check(batch)
+        check_input(batch, self.max_length, self.token, self.segment)
         token, segment, position = self.token(batch.ids), self.segment(batch.segments), self._positions(batch)
         if tap:
             token, segment, position = tap("token", token), tap("segment", segment), tap("position", position)
@@ -54,21 +54,24 @@ class Embeddings(nn.Module):
             return sinusoids(self.max_length, self.token.embedding_dim).to(positions.device)[positions]
         return torch.zeros(1, self.token.embedding_dim, device=positions.device)
 
-    def _check(self, batch: Batch) -> None:
-        if batch.layout.max_length > self.max_length:
-            raise UserError(
-                f"a sequence of {batch.layout.max_length} tokens exceeds the position table of "
-                f"{self.max_length}; truncate it, or split it into windows"
-            )
-        if batch.ids.is_cpu:  # on a GPU the comparison would force a wait, and the lookup has its own assert
-            for name, values, table in (
-                ("id", batch.ids, self.token),
-                ("segment", batch.segments, self.segment),
-            ):
-                low, high = values.aminmax()
-                if low < 0 or high >= table.num_embeddings:
-                    culprit = int(low if low < 0 else high)
-                    raise UserError(f"{name} {culprit} lies outside the table of {table.num_embeddings} rows")
+
+def check_input(
+    batch: Batch, max_length: int, tokens: nn.Embedding, segments: nn.Embedding | None = None
+) -> None:
+    """Refuse a batch that the tables have no rows for."""
+    if batch.layout.max_length > max_length:
+        raise UserError(
+            f"a sequence of {batch.layout.max_length} tokens exceeds the position table of "
+            f"{max_length}; truncate it, or split it into windows"
+        )
+    if batch.ids.is_cpu:  # on a GPU the comparison would force a wait, and the lookup has its own assert
+        for name, values, table in (("id", batch.ids, tokens), ("segment", batch.segments, segments)):
+            if table is None:
+                continue
+            low, high = values.aminmax()
+            if low < 0 or high >= table.num_embeddings:
+                culprit = int(low if low < 0 else high)
+                raise UserError(f"{name} {culprit} lies outside the table of {table.num_embeddings} rows")
 
 
 class Encoder(nn.Module):

@@ -9,9 +9,13 @@ from torch import Tensor, nn
 
 from glassbert.config import BertConfig
 from glassbert.model.attention import Attention
+from glassbert.model.cache import BlockCache
 from glassbert.model.layout import Layout
 from glassbert.model.linear import Linear
 from glassbert.model.tap import Tap, within
+
+Sublayer = Callable[[Tensor, Tensor], Tensor]
+"""Maps its input, and the residual it adds to the result."""
 
 
 class FeedForward(nn.Module):
@@ -80,6 +84,28 @@ class Block(nn.Module):
                 tap=within(tap, "cross"),
             )
 
+        return self._sublayers(x, attend_to_self, attend_to_memory, tap)
+
+    def step(self, x: Tensor, cache: BlockCache) -> Tensor:
+        """Return the next hidden states of one step's tokens, (T, D), and extend ``cache`` by them."""
+
+        def attend_to_self(inner: Tensor, residual: Tensor) -> Tensor:
+            keys, values = cache.extend(*self.attention.keys_and_values(inner, cache.positions))
+            return self.attention.step(
+                inner, cache.positions, keys, values, mask=cache.mask, residual=residual
+            )
+
+        def attend_to_memory(inner: Tensor, residual: Tensor) -> Tensor:
+            assert self.cross_attention is not None
+            return self.cross_attention.step(
+                inner, cache.positions, *cache.memory, mask=cache.memory_mask, residual=residual
+            )
+
+        return self._sublayers(x, attend_to_self, attend_to_memory)
+
+    def _sublayers(
+        self, x: Tensor, attend_to_self: Sublayer, attend_to_memory: Sublayer, tap: Tap | None = None
+    ) -> Tensor:
         def feed_forward(inner: Tensor, residual: Tensor) -> Tensor:
             return self.mlp(inner, residual=residual, tap=within(tap, "mlp"))
 
@@ -92,7 +118,7 @@ class Block(nn.Module):
         self,
         x: Tensor,
         norm: nn.LayerNorm,
-        sublayer: Callable[[Tensor, Tensor], Tensor],
+        sublayer: Sublayer,
         tap: Tap | None,
         name: str,
     ) -> Tensor:

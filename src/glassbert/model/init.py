@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from glassbert.config import ModelConfig
+from glassbert.config import ModelConfig, TransformerConfig
 from glassbert.model.bert import Bert
+from glassbert.model.seq2seq import Transformer
 
 
 def initialise(model: nn.Module, std: float, generator: torch.Generator) -> None:
@@ -29,3 +30,31 @@ def new_bert(config: ModelConfig, *, seed: int) -> Bert:
     model.tie_weights()
     initialise(model, config.encoder.initializer_range, torch.Generator().manual_seed(seed))
     return model
+
+
+def new_transformer(config: TransformerConfig, *, seed: int) -> Transformer:
+    """Return a freshly initialised encoder-decoder; the same seed gives the same weights."""
+    with torch.device("meta"):
+        model = Transformer(config)
+    model.to_empty(device="cpu")
+    model.tie_weights()
+    initialise_evenly(model, torch.Generator().manual_seed(seed))
+    return model
+
+
+def initialise_evenly(model: nn.Module, generator: torch.Generator) -> None:
+    """Set the weights so that signals keep their size in both directions: Glorot's uniform; biases zero.
+
+    Embeddings have a deviation of 1 / sqrt(D): times sqrt(D) a token is as large as its position, and as the
+    output's matrix they give logits of moderate size.
+    """
+    tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    for module in model.modules():
+        if isinstance(module, nn.Linear) and all(module.weight is not table.weight for table in tables):
+            nn.init.xavier_uniform_(module.weight, generator=generator)
+        if isinstance(module, nn.LayerNorm):
+            nn.init.ones_(module.weight)
+        if isinstance(module, nn.Linear | nn.LayerNorm) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+    for table in tables:
+        nn.init.normal_(table.weight, std=table.embedding_dim**-0.5, generator=generator)

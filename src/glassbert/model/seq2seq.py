@@ -1,0 +1,215 @@
+"""The Transformer: an encoder reads the source, a decoder writes the target, both made of the one block.
+
+The same weights run in two ways. Teacher forcing feeds a whole target at once, and the look-ahead mask keeps
+each token from seeing what follows it; decoding feeds one token at a time and keeps keys and values in a
+cache. Both give the same hidden states for the same prefix.
+
+Legend: B sequences, T target tokens, S source tokens, D hidden size, W hypotheses of a sequence.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from glassbert.config import BertConfig, LstmConfig, TransformerConfig
+from glassbert.errors import UserError
+from glassbert.model.bert import check_input
+from glassbert.model.block import Block, layer_norm
+from glassbert.model.cache import Cache
+from glassbert.model.layout import Batch, Layout
+from glassbert.model.linear import Linear
+from glassbert.model.positions import sinusoids
+from glassbert.model.tap import Tap, within
+
+
+class DecoderState(Protocol):
+    """What a decoder remembers of each sequence between steps."""
+
+    def keep(self, order: Tensor) -> None:
+        """Go on with some of the sequences: the one at place i is that which was at ``order[i]``."""
+
+
+class SequenceToSequence(Protocol):
+    """What training and decoding need of a network; `Transformer` and `Lstm` both are one."""
+
+    @property
+    def config(self) -> TransformerConfig | LstmConfig:
+        """Vocabulary size, start and end ids, longest length."""
+
+    @property
+    def output(self) -> Linear:
+        """The last layer: `hidden @ output.weight.T + output.bias` are the vocabulary logits."""
+
+    def __call__(self, source: Batch, target: Batch) -> Tensor:
+        """Return the hidden states behind each token of the target, (T, D), by teacher forcing."""
+
+    def start(self, source: Batch) -> Any:
+        """Read the source; return the state before the first step."""
+
+    def step(self, state: Any, ids: Tensor, parents: Tensor | None = None) -> Tensor:
+        """Feed the next token of each hypothesis, (B, W); return the hidden states behind them, (B * W, D).
+
+        Args:
+            parents: Which hypothesis of the last step each one continues, (B, W); its own number when None.
+        """
+
+    def alignments(self, source: Batch, target: Batch) -> Sequence[Tensor]:
+        """Return how much each target token looked at each source token, (T_i, S_i) for each pair."""
+
+
+class ScaledEmbeddings(nn.Module):
+    """Token vectors times sqrt(D), plus positions, then dropout: as published, without a LayerNorm."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.dropout = config.hidden_dropout_prob
+        self.max_length = config.max_position_embeddings
+        self.is_sinusoidal = config.positions == "sinusoidal"
+        self.token = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.position = (
+            nn.Embedding(config.max_position_embeddings, config.hidden_size)
+            if config.positions == "learned"
+            else None
+        )
+
+    def forward(self, ids: Tensor, positions: Tensor, tap: Tap | None = None) -> Tensor:
+        """Return the vectors of tokens at their positions, both (T,), as (T, D)."""
+        hidden = self.token(ids) * math.sqrt(self.token.embedding_dim)
+        if tap:
+            hidden = tap("token", hidden)
+        if self.position is not None:
+            hidden = hidden + self.position(positions)
+        elif self.is_sinusoidal:
+            table = sinusoids(self.max_length, self.token.embedding_dim).to(hidden.device, hidden.dtype)
+            hidden = hidden + table[positions]
+        hidden = F.dropout(hidden, self.dropout, self.training)
+        return tap("out", hidden) if tap else hidden
+
+
+class Stack(nn.Module):
+    """Blocks one upon the other, with a last LayerNorm where the blocks have theirs in front."""
+
+    def __init__(self, config: BertConfig, num_blocks: int, *, is_decoder: bool) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            Block(config, is_causal=is_decoder, has_cross_attention=is_decoder) for _ in range(num_blocks)
+        )
+        self.final_norm = layer_norm(config) if config.norm_position == "pre" else None
+
+    def forward(
+        self,
+        hidden: Tensor,
+        layout: Layout,
+        *,
+        memory: Tensor | None = None,
+        memory_layout: Layout | None = None,
+        tap: Tap | None = None,
+    ) -> Tensor:
+        """Map (T, D) to (T, D); a decoder also reads ``memory``, (S, D)."""
+        for index, block in enumerate(self.blocks):
+            hidden = block(
+                hidden, layout, memory=memory, memory_layout=memory_layout, tap=within(tap, f"{index}")
+            )
+        return self._finish(hidden, tap)
+
+    def step(self, hidden: Tensor, cache: Cache) -> Tensor:
+        """Map the tokens of one step, (B * W, D), to (B * W, D)."""
+        for index, block in enumerate(self.blocks):
+            assert isinstance(block, Block)
+            hidden = block.step(hidden, cache.block(index))
+        return self._finish(hidden)
+
+    def _finish(self, hidden: Tensor, tap: Tap | None = None) -> Tensor:
+        hidden = hidden if self.final_norm is None else self.final_norm(hidden)
+        return tap("out", hidden) if tap else hidden
+
+
+class Transformer(nn.Module):
+    """Encoder and decoder over one embedding, which is also the matrix of the output."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        shape = config.encoder
+        self.config = config
+        self.embeddings = ScaledEmbeddings(shape)
+        self.encoder = Stack(shape, shape.num_hidden_layers, is_decoder=False)
+        self.decoder = Stack(shape, config.num_decoder_layers, is_decoder=True)
+        self.output = Linear(shape.hidden_size, shape.vocab_size)
+        self.tie_weights()
+
+    def tie_weights(self) -> None:
+        """Let the output be the token embedding's matrix, where the config says so."""
+        if self.config.encoder.tie_word_embeddings:
+            self.output.weight = self.embeddings.token.weight
+
+    def forward(self, source: Batch, target: Batch, *, tap: Tap | None = None) -> Tensor:
+        """Return the decoder's last hidden states, (T, D), by teacher forcing.
+
+        Args:
+            target: Each sequence begins with the start token; the state behind token i predicts token i + 1.
+                Sort pairs by both lengths to make attention meet few shapes.
+            tap: Receives every intermediate; its presence selects the glass path.
+        """
+        memory = self.encode(source, tap)
+        hidden = self._embed(target, within(tap, "dec.emb"))
+        return self.decoder(
+            hidden, target.layout, memory=memory, memory_layout=source.layout, tap=within(tap, "dec")
+        )
+
+    def encode(self, source: Batch, tap: Tap | None = None) -> Tensor:
+        """Return the encoder's last hidden states, (S, D)."""
+        return self.encoder(self._embed(source, within(tap, "emb")), source.layout, tap=within(tap, "enc"))
+
+    def start(self, source: Batch) -> Cache:
+        """Encode the source, and compute once what every step of decoding reads of it."""
+        memory, layout = self.encode(source), source.layout
+        num_heads, longest = self.config.encoder.num_attention_heads, layout.max_length
+        positions, owners = layout.positions.to(memory.device), layout.owners.to(memory.device)
+        # Steps meet every source again and again: a rectangle filled up behind short sources serves them
+        # better than runs do, and in a batch sorted by length little has to be filled.
+        shape = (len(self.decoder.blocks), 2, len(layout.lengths), longest, memory.size(1))
+        kept = memory.new_zeros(shape)
+        for own, block in zip(kept, self.decoder.blocks, strict=True):
+            assert isinstance(block, Block)
+            assert block.cross_attention is not None
+            keys, values = block.cross_attention.keys_and_values(memory, positions)
+            own[0, owners, positions], own[1, owners, positions] = keys, values
+        heads = kept.unflatten(-1, (num_heads, -1)).transpose(3, 4).contiguous()
+        is_filling = torch.arange(longest) >= torch.tensor(layout.lengths)[:, None]
+        mask = torch.zeros(is_filling.shape).masked_fill_(is_filling, -math.inf).to(memory)
+        return Cache(heads, mask[:, None, None] if is_filling.any() else None)
+
+    def step(self, state: Cache, ids: Tensor, parents: Tensor | None = None) -> Tensor:
+        """Feed the next token of each hypothesis, (B, W); return the hidden states behind them, (B * W, D).
+
+        Args:
+            parents: Which hypothesis of the last step each one continues, (B, W); its own number when None.
+        """
+        if state.num_steps == self.config.max_length:
+            raise UserError(f"step {state.num_steps + 1} exceeds the position table of {state.num_steps}")
+        state.begin_step(ids.size(1), parents)
+        return self.decoder.step(self.embeddings(ids.flatten(), state.positions), state)
+
+    def alignments(self, source: Batch, target: Batch) -> list[Tensor]:
+        """Return how much each target token looked at each source token, (T_i, S_i) for each pair.
+
+        This is the attention of the decoder's last block to the source, averaged over its heads.
+        """
+        pairs: list[Tensor] = []
+        wanted = f"dec.{len(self.decoder.blocks) - 1}.cross."
+
+        def collect(name: str, value: Tensor) -> Tensor:
+            if name.startswith(wanted) and name.endswith("probs"):
+                pairs.extend(value.mean(dim=1).unbind(0))  # (B, N, Q, K), run by run
+            return value
+
+        self(source, target, tap=Tap(collect))
+        return pairs
+
+    def _embed(self, batch: Batch, tap: Tap | None) -> Tensor:
+        check_input(batch, self.embeddings.max_length, self.embeddings.token)
+        return self.embeddings(batch.ids, batch.layout.positions.to(batch.ids.device), tap)
