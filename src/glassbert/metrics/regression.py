@@ -1,0 +1,64 @@
+"""Scores of numbers."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class RegressionReport:
+    """How well numbers were guessed."""
+
+    pearson: float
+    spearman: float
+    mse: float
+    mae: float
+
+    def metrics(self) -> dict[str, float]:
+        """Return the scores by the names that gates use."""
+        return asdict(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return self.metrics()
+
+
+def regression(gold: NDArray[np.floating], guess: NDArray[np.floating]) -> RegressionReport:
+    """Score one number for each example, (N,); the correlation with a constant is 0."""
+    assert gold.shape == guess.shape == (len(gold),)
+    a, b = gold.astype(np.float64), guess.astype(np.float64)
+    error = b - a
+    return RegressionReport(
+        pearson=pearson(a, b),
+        spearman=pearson(ranks(a), ranks(b)),
+        mse=float(np.mean(error**2)) if len(error) else 0.0,
+        mae=float(np.mean(np.abs(error))) if len(error) else 0.0,
+    )
+
+
+def pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return the linear correlation of two lists of numbers, 0 if either is constant."""
+    unit_a, unit_b = _direction(a), _direction(b)
+    if unit_a is None or unit_b is None:
+        return 0.0
+    return float(np.clip(unit_a @ unit_b, -1.0, 1.0))
+
+
+def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rank of each value, counted from 1; equal values share the mean of their ranks."""
+    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[group]
+
+
+def _direction(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return the values less their mean, as a vector of length 1; None if there is no difference at all."""
+    if not len(values) or values.max() == values.min():
+        return None
+    # Scaled first: the square of a difference of 1e-200 is 0 in floating point.
+    centred = values / np.abs(values).max()
+    centred = centred - centred.mean()
+    centred /= np.abs(centred).max()
+    return centred / np.linalg.norm(centred)

@@ -1,0 +1,137 @@
+"""From which score on a guess is good enough: for a class, for an abstaining model.
+
+Legend: N examples, C classes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassbert.metrics.calibration import Gold
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A score and what comes of accepting every guess that reaches it."""
+
+    threshold: float
+    precision: float
+    """The share of right ones among those accepted."""
+    recall: float
+    """The share of accepted ones among those right."""
+    coverage: float
+    """The share accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassThreshold:
+    """The threshold of a class; None where no score does what was wanted."""
+
+    label: str
+    support: int
+    threshold: Threshold | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdCurve:
+    """What each possible threshold, from the highest score to the lowest, would give."""
+
+    threshold: NDArray[np.float64]
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    coverage: NDArray[np.float64]
+
+    @property
+    def f1(self) -> NDArray[np.float64]:
+        """The harmonic mean of precision and recall, 0 where both are."""
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / np.where(total > 0, total, 1.0)
+
+    def __len__(self) -> int:
+        return len(self.threshold)
+
+    def __getitem__(self, index: int) -> Threshold:
+        values = (self.threshold, self.precision, self.recall, self.coverage)
+        return Threshold(*(float(value[index]) for value in values))
+
+    def thinned(self, points: int) -> "ThresholdCurve":
+        """Return the same curve with at most ``points`` points, first and last kept: enough for a plot."""
+        chosen = np.unique(np.linspace(0, len(self) - 1, min(points, len(self))).round().astype(np.int64))
+        return ThresholdCurve(
+            self.threshold[chosen], self.precision[chosen], self.recall[chosen], self.coverage[chosen]
+        )
+
+    def to_json(self) -> dict[str, list[float]]:
+        """Return everything as plain JSON values."""
+        return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
+
+
+def threshold_curve(scores: NDArray[np.floating], is_right: NDArray[np.bool_]) -> ThresholdCurve:
+    """Return precision, recall and coverage at every distinct score, each of (N,).
+
+    With the confidence of guesses as scores this is the curve of an abstaining model: its accuracy
+    (precision) over the share of examples that it answers (coverage).
+    """
+    assert scores.shape == is_right.shape == (len(scores),)
+    order = np.argsort(-scores, kind="stable")
+    in_order = scores[order].astype(np.float64)
+    num_right = np.cumsum(is_right[order])
+    # Equal scores are accepted together: only the last of each run can be a threshold.
+    ends = np.flatnonzero(np.append(np.diff(in_order) != 0, True))[: len(scores)]
+    accepted, right = ends + 1, num_right[ends]
+    total_right = max(int(is_right.sum()), 1)
+    return ThresholdCurve(
+        in_order[ends], right / accepted, right / total_right, accepted / max(len(scores), 1)
+    )
+
+
+def threshold_for(
+    scores: NDArray[np.floating],
+    is_right: NDArray[np.bool_],
+    *,
+    precision: float | None = None,
+    recall: float | None = None,
+) -> Threshold | None:
+    """Return the threshold with the most recall at the wanted precision, or the most precision at the recall.
+
+    Without a wish it is the one with the best F1; of equals, the highest. None where nothing is right or no
+    threshold does it. With the confidence of guesses as scores, ``precision`` is the accuracy that a model
+    shall have on what it answers.
+    """
+    assert precision is None or recall is None, "only one of both can be wished for"
+    if not is_right.any():
+        return None
+    curve = threshold_curve(scores, is_right)
+    if precision is not None:
+        fitting, value = np.flatnonzero(curve.precision >= precision), curve.recall
+    elif recall is not None:
+        fitting, value = np.flatnonzero(curve.recall >= recall), curve.precision
+    else:
+        fitting, value = np.arange(len(curve)), curve.f1
+    return curve[int(fitting[np.argmax(value[fitting])])] if len(fitting) else None
+
+
+def class_thresholds(
+    scores: NDArray[np.floating],
+    gold: Gold,
+    labels: Sequence[str],
+    *,
+    precision: float | None = None,
+    recall: float | None = None,
+) -> tuple[ClassThreshold, ...]:
+    """Return for each class what threshold_for finds among its scores, (N, C)."""
+    assert scores.shape == (len(gold), len(labels))
+    is_gold = gold if gold.ndim == 2 else gold[:, None] == np.arange(len(labels))  # (N, C)
+    return tuple(
+        ClassThreshold(
+            label, int(column.sum()), threshold_for(of, column, precision=precision, recall=recall)
+        )
+        for label, of, column in zip(labels, scores.T, is_gold.T, strict=True)
+    )
