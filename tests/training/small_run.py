@@ -72,8 +72,8 @@ def run(
         "learning_rate": 1e-3,
     }
     task = task or small_task(changes.pop("dropout", 0.1))
-    tell = (told if told is not None else []).append
-    return train(task, TrainSettings(**(settings | changes)), folder, about={}, tell=tell)
+    tell, show = (told if told is not None else []).append, changes.pop("show", None)
+    return train(task, TrainSettings(**(settings | changes)), folder, about={}, tell=tell, show=show)
 
 
 def main(folder: Path, changes: dict[str, Any]) -> None:

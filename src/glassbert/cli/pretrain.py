@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from glassbert.cli.live import live_readings
 from glassbert.cli.output import print_json, remark
 from glassbert.errors import Interrupted
 
@@ -38,7 +39,9 @@ def pretrain(
     from glassbert.training.recipe import read_recipe
 
     folder = out or Path("runs") / recipe.stem
-    result = run_pretraining(PretrainRecipe.of(read_recipe(recipe, set_ or ())), folder, remark)
+    settings = PretrainRecipe.of(read_recipe(recipe, set_ or ()))
+    with live_readings() as show:
+        result = run_pretraining(settings, folder, remark, show)
     is_main = os.environ.get("RANK", "0") == "0"  # torchrun starts this verb once per process
     if json and is_main:
         print_json({"out": str(folder), **asdict(result)})

@@ -12,6 +12,7 @@ from typing import Any
 from glassbert.tasks.task import Task
 from glassbert.training.checkpoint import newest_good, sweep
 from glassbert.training.processes import Processes
+from glassbert.training.reading import Reading
 from glassbert.training.report import Report
 from glassbert.training.settings import TrainSettings
 from glassbert.training.state import TrainState
@@ -37,15 +38,19 @@ def train(
     *,
     about: Mapping[str, Any],
     tell: Callable[[str], None],
+    show: Callable[[Reading], None] | None = None,
 ) -> TrainResult:
     """Train ``task`` in the folder ``run``, from its newest checkpoint if it holds one.
 
     Args:
         about: What run.json shall say of every model of the run.
         tell: Receives remarks for the user.
+        show: Draws how the run stands after each step; without it, lines are told.
     """
     processes = Processes.join(settings)
-    result = _train(processes, task, settings, run, about, tell if processes.is_main else _say_nothing)
+    if not processes.is_main:
+        tell, show = _say_nothing, None
+    result = _train(processes, task, settings, run, about, tell, show)
     # The wrapper around the module must go before its processes part: were it the last to know the process
     # group, it would end the group's threads while holding the lock that they wait for.
     gc.collect()
@@ -60,6 +65,7 @@ def _train(
     run: Path,
     about: Mapping[str, Any],
     tell: Callable[[str], None],
+    show: Callable[[Reading], None] | None,
 ) -> TrainResult:
     state = TrainState(task, settings, processes)
     if processes.is_main:
@@ -69,7 +75,7 @@ def _train(
         state.resume(checkpoint)
         tell(f"going on from {checkpoint.name}")
     metrics: dict[str, float] = {}
-    with stop_signals() as stop, Report(run, state, tell) as report:
+    with stop_signals() as stop, Report(run, state, tell, show) as report:
         while state.share_done < 1.0:
             result, rate, counts = state.update()
             is_last = state.share_done >= 1.0

@@ -21,6 +21,7 @@ from glassbert.model.init import new_bert
 from glassbert.storage import write_atomically
 from glassbert.tasks.pretrain import Pretrain
 from glassbert.training.loop import TrainResult, train
+from glassbert.training.reading import Reading
 from glassbert.training.recipe import check_keys, settings_from, write_recipe
 from glassbert.training.settings import FREE_TO_CHANGE, TrainSettings
 
@@ -86,8 +87,18 @@ class PretrainRecipe:
         }
 
 
-def pretrain(recipe: PretrainRecipe, out: Path, tell: Callable[[str], None]) -> TrainResult:
-    """Train an encoder in the folder ``out``; a folder that holds this very run is gone on with."""
+def pretrain(
+    recipe: PretrainRecipe,
+    out: Path,
+    tell: Callable[[str], None],
+    show: Callable[[Reading], None] | None = None,
+) -> TrainResult:
+    """Train an encoder in the folder ``out``; a folder that holds this very run is gone on with.
+
+    Args:
+        tell: Receives remarks for the user.
+        show: Draws how the run stands after each step; without it, lines are told.
+    """
     corpus = Corpus.open(recipe.data.corpus)
     tokenizer = corpus.tokenizer()
     settings = ObjectiveSettings(
@@ -121,7 +132,7 @@ def pretrain(recipe: PretrainRecipe, out: Path, tell: Callable[[str], None]) -> 
         "corpus": {"num_tokens": corpus.num_tokens, "vocab_sha256": corpus.manifest.vocab_sha256},
         "glassbert": glassbert.__version__,
     }
-    return train(task, recipe.train, out, about=about, tell=tell)
+    return train(task, recipe.train, out, about=about, tell=tell, show=show)
 
 
 def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:

@@ -1,18 +1,19 @@
-"""What a run tells: metrics.jsonl for programs, a live line for people, TensorBoard if it is installed.
+"""What a run tells: metrics.jsonl for programs, a live display or plain lines for people.
 
 metrics.jsonl holds only what the run computes, so that it is the same to the byte however often the run was
-stopped; what the clock says goes to speed.jsonl.
+stopped; what the clock and the machine say goes to speed.jsonl.
 """
 
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import torch
-
 from glassbert.storage import write_atomically
+from glassbert.training.machine import measured_peak, peak_memory
+from glassbert.training.reading import Reading
 from glassbert.training.step import StepResult
 
 if TYPE_CHECKING:
@@ -25,11 +26,26 @@ SPEED = "speed.jsonl"
 class Report:
     """Writes the two logs of a run and tells the user how it goes."""
 
-    def __init__(self, run: Path, state: "TrainState", tell: Callable[[str], None]) -> None:
-        self.run, self.state, self.tell = run, state, tell
-        self.peak = measured_peak() if state.processes.is_main else 0.0
+    def __init__(
+        self,
+        run: Path,
+        state: "TrainState",
+        tell: Callable[[str], None],
+        show: Callable[[Reading], None] | None = None,
+    ) -> None:
+        """Measure the machine.
+
+        Args:
+            tell: Receives lines.
+            show: Receives a reading after each step; without it, some of them are told as lines.
+        """
+        self.run, self.state, self.tell, self.show = run, state, tell, show
+        processes = state.processes
+        self.peak = measured_peak(processes.device) * processes.size if processes.is_main else 0.0
         self._lines: dict[str, list[dict[str, Any]]] = {METRICS: [], SPEED: []}
-        self._since_log = {"tokens": 0, "started_at": time.monotonic()}
+        self._num_tokens = 0
+        # As many steps as make a line: when it was and how many tokens had been seen.
+        self._marks = deque([(time.monotonic(), 0)], maxlen=state.settings.log_every + 1)
 
     def __enter__(self) -> Self:
         if self.state.processes.is_main:
@@ -44,19 +60,28 @@ class Report:
     def step(self, result: StepResult, rate: float, counts: Mapping[str, int], *, is_last: bool) -> None:
         """Take note of an update; every few of them become a line."""
         state = self.state
-        self._since_log["tokens"] += counts["tokens"]
-        if not (is_last or state.step % state.settings.log_every == 0):
+        self._num_tokens += counts["tokens"]
+        self._marks.append((time.monotonic(), self._num_tokens))
+        is_logged = is_last or state.step % state.settings.log_every == 0
+        if not (is_logged or self.show):
+            return
+        reading = self._reading(result, rate)
+        if self.show:
+            self.show(reading)
+        if not is_logged:
             return
         row = {"step": state.step, "epoch": round(state.task.epoch_of(state.step), 4), "learning_rate": rate}
-        row |= {"grad_norm": result.grad_norm, **result.losses}
-        self._lines[METRICS].append(row)
-        elapsed_s = time.monotonic() - self._since_log["started_at"]
-        speed = self._since_log["tokens"] / elapsed_s
+        self._lines[METRICS].append(row | {"grad_norm": result.grad_norm, **result.losses})
         self._lines[SPEED].append(
-            {"step": state.step, "elapsed_s": round(state.elapsed_s, 3), "tokens_per_s": round(speed, 1)}
+            {
+                "step": state.step,
+                "elapsed_s": round(state.elapsed_s, 3),
+                "tokens_per_s": round(reading.tokens_per_s, 1),
+                "memory_bytes": reading.memory_bytes,
+            }
         )
-        self._since_log = {"tokens": 0, "started_at": time.monotonic()}
-        self.tell(self._line(row, speed))
+        if not self.show:
+            self.tell(reading.line())
 
     def evaluation(self, metrics: Mapping[str, float]) -> None:
         """Take note of an evaluation."""
@@ -72,17 +97,22 @@ class Report:
                     file.writelines(json.dumps(row) + "\n" for row in rows)
             rows.clear()
 
-    def _line(self, row: Mapping[str, Any], speed: float) -> str:
+    def _reading(self, result: StepResult, rate: float) -> Reading:
         state = self.state
-        known = ("step", "epoch", "learning_rate", "grad_norm")
-        values = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if name not in known)
+        (started_at, tokens_before), (ended_at, tokens_after) = self._marks[0], self._marks[-1]
+        speed = (tokens_after - tokens_before) / max(ended_at - started_at, 1e-9)
         flops = speed * state.task.flops_per_token()
         self.peak = max(self.peak, flops)  # it may have been measured while the machine was busy
-        share = flops / self.peak
-        left_s = state.elapsed_s * (1 / max(state.share_done, 1e-9) - 1)
-        return (
-            f"step {row['step']}  {values}  lr {row['learning_rate']:.2e}  {speed:,.0f} tokens/s "
-            f"({share:.0%} of peak)  {_duration(left_s)} left"
+        return Reading(
+            step=state.step,
+            num_steps=state.num_steps,
+            losses=result.losses,
+            learning_rate=rate,
+            tokens_per_s=speed,
+            share_of_peak=flops / self.peak,
+            memory_bytes=peak_memory(state.processes.device),
+            elapsed_s=state.elapsed_s,
+            left_s=state.left_s,
         )
 
 
@@ -94,21 +124,3 @@ def forget_after(path: Path, step: int) -> None:
     kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
     if len(kept) < len(lines):
         write_atomically(path, "".join(kept).encode("utf-8"))
-
-
-def measured_peak(seconds: float = 0.2) -> float:
-    """Return the floating-point operations per second of a large matrix product, here and now."""
-    a, b = torch.randn(1024, 768), torch.randn(768, 3072)
-    torch.mm(a, b)
-    best, ends_at = float("inf"), time.monotonic() + seconds
-    while time.monotonic() < ends_at:
-        started_at = time.perf_counter()
-        torch.mm(a, b)
-        best = min(best, time.perf_counter() - started_at)
-    return 2 * 1024 * 768 * 3072 / best
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

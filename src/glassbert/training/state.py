@@ -64,6 +64,14 @@ class TrainState:
         assert self.num_steps is not None
         return self.step / self.num_steps
 
+    @property
+    def left_s(self) -> float:
+        """How long the run will still take if it goes on as it did; asks no other process."""
+        if self.settings.minutes is not None:
+            return max(0.0, 60 * self.settings.minutes - self.elapsed_s)
+        assert self.num_steps is not None
+        return self.elapsed_s * (self.num_steps / max(1, self.step) - 1)
+
     def update(self) -> tuple[StepResult, float, Mapping[str, int]]:
         """Do one update; return what it measured, its learning rate and the counts of its batch."""
         settings, step = self.settings, self.step

@@ -1,0 +1,95 @@
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from glassbert.cli import live, output
+from glassbert.cli.main import main
+from glassbert.text.tokenizer import Tokenizer
+from glassbert.text.vocabulary import SPECIALS, Vocabulary
+
+WORDS = ("the", "a", "cat", "dog", "bird", "sat", "ran", "flew", "home", "far", ".")
+RECIPE = """
+[data]
+corpus = "{corpus}"
+[model]
+preset = "tiny"
+hidden_size = 32
+intermediate_size = 64
+max_position_embeddings = 32
+[objective]
+max_length = 32
+[train]
+steps = 6
+batch_tokens = 128
+save_every = 2
+log_every = 2
+"""
+
+
+def documents(num_documents: int) -> str:
+    """Return documents of three sentences, no two of them alike."""
+    texts = []
+    for number in range(num_documents):
+        subject, verb, place = WORDS[2 + number % 3], WORDS[5 + number // 3 % 3], WORDS[8 + number // 9 % 2]
+        texts.append(f"the {subject} {verb} {place} .\na {subject} sat .\nthe {subject} ran far .\n")
+    return "\n".join(texts)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tokenizer, a text and its corpus."""
+    folder = tmp_path_factory.mktemp("built")
+    Tokenizer(Vocabulary((*SPECIALS, *WORDS))).save(folder / "tokenizer")
+    (folder / "text.txt").write_text(documents(18), encoding="utf-8")
+    assert build(folder, folder / "corpus") == 0
+    return folder
+
+
+def build(folder: Path, out: Path, *options: str) -> int:
+    arguments = ["corpus", "build", folder / "text.txt", "--tokenizer", folder / "tokenizer", "--out", out]
+    return main([*map(str, arguments), "--processes", "1", *options])
+
+
+@pytest.fixture
+def recipe(built: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "recipe.toml"
+    path.write_text(RECIPE.format(corpus=built / "corpus"), encoding="utf-8")
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(["pretrain", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_pretrain_prints_the_folder_of_the_model_and_tells_the_rest_on_stderr(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    code, printed, errors = run(capsys, recipe, "--out", out)
+    assert (code, printed) == (0, f"{out / 'last'}\n")
+    assert [line.split()[1] for line in errors.splitlines() if line.startswith("step ")] == ["2", "4", "6"]
+    assert " GB " in errors
+    code, printed, errors = run(capsys, recipe, "--out", out, "--json")
+    assert (code, json.loads(printed)["step"], errors) == (0, 6, "going on from checkpoint-6\n")
+
+
+def test_on_a_terminal_a_display_takes_the_place_of_the_lines(
+    recipe: Path, tmp_path: Path, built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = Console(file=io.StringIO(), force_terminal=True, width=100, highlight=False)
+    for module in (live, output):
+        monkeypatch.setattr(module, "messages", drawn)
+    held_out = f"data.held_out={built / 'corpus'}"
+    assert main(["pretrain", str(recipe), "--set", held_out, "--out", str(tmp_path / "run")]) == 0
+    assert isinstance(drawn.file, io.StringIO)
+    text = drawn.file.getvalue()
+    assert "step 6/6" in text
+    assert "100%" in text
+    assert "held out: mlm_loss" in text, "the verdict stays"
+    assert not [line for line in text.splitlines() if line.startswith("step ")]
