@@ -3,6 +3,7 @@
 Legend: T tokens of a packed batch, B its examples, M tokens to predict.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,3 +89,23 @@ def fill_batches(lengths: NDArray[np.int32], batch_tokens: int) -> NDArray[np.in
         if ends[middle] - ends[borders[-3]] <= batch_tokens:
             borders[-2] = middle
     return np.array(borders)
+
+
+def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Yield the indices of each batch, shortest sequences first.
+
+    Neighbours have nearly equal lengths, so attention meets few shapes. The batches share the tokens evenly:
+    a small last one would use the processor badly.
+    """
+    num_batches = max(1, round(sum(lengths) / batch_tokens))
+    budget = sum(lengths) / num_batches
+    chosen: list[int] = []
+    done = tokens = 0
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        chosen.append(index)
+        tokens += lengths[index]
+        if tokens >= budget * (done + 1):
+            yield chosen
+            chosen, done = [], done + 1
+    if chosen:
+        yield chosen

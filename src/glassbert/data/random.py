@@ -30,6 +30,7 @@ class Draw(IntEnum):
     CHOICE = 10
     FATE = 11
     REPLACEMENT = 12
+    BATCH_ORDER = 13
 
 
 def bits(seed: int, draw: Draw, *keys: Keys) -> NDArray[np.uint64]:

@@ -1,11 +1,12 @@
 """The packed engine: many sequences in, batches of a token budget through the network, answers in order."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 
+from glassbert.data.batching import batches_by_length
 from glassbert.inference.fused import fused
 from glassbert.model.bert import Bert, Output
 from glassbert.model.layout import Batch
@@ -15,26 +16,6 @@ Answer = TypeVar("Answer")
 
 # About where activations still fit the cache and the matrix products are long enough to be efficient.
 BATCH_TOKENS = 2048
-
-
-def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield the indices of each batch, shortest sequences first.
-
-    Neighbours have nearly equal lengths, so attention meets few shapes. The batches share the tokens evenly:
-    a small last one would use the processor badly.
-    """
-    num_batches = max(1, round(sum(lengths) / batch_tokens))
-    budget = sum(lengths) / num_batches
-    chosen: list[int] = []
-    done = tokens = 0
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        chosen.append(index)
-        tokens += lengths[index]
-        if tokens >= budget * (done + 1):
-            yield chosen
-            chosen, done = [], done + 1
-    if chosen:
-        yield chosen
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.layout import Batch, Layout
+from glassbert.tasks.task import depth_in_bert
 from glassbert.tasks.vocabulary_loss import vocabulary_loss
 from glassbert.text.tokenizer import Tokenizer
 
@@ -143,11 +144,7 @@ class Pretrain:
         return dict(PretrainModule(network).named_parameters())
 
     def depth_of(self, name: str) -> int:
-        if ".encoder.embeddings." in name:
-            return 0
-        if ".encoder.blocks." in name:
-            return 1 + int(name.split(".encoder.blocks.")[1].split(".")[0])
-        return 1 + self.config.encoder.num_hidden_layers
+        return depth_in_bert(name, self.config.encoder.num_hidden_layers)
 
     def blocks(self) -> Sequence[nn.Module]:
         return list(self.module.bert.encoder.blocks)

@@ -57,3 +57,12 @@ class Task(Protocol):
 
     def flops_per_token(self) -> float:
         """Return the operations of training on one token, for the share of the machine's peak."""
+
+
+def depth_in_bert(name: str, num_blocks: int) -> int:
+    """Return how deep a parameter of a module that holds a BERT lies: embeddings, blocks, heads."""
+    if ".encoder.embeddings." in name:
+        return 0
+    if ".encoder.blocks." in name:
+        return 1 + int(name.split(".encoder.blocks.")[1].split(".")[0])
+    return 1 + num_blocks

@@ -1,0 +1,326 @@
+"""Classify a text or a pair of texts: one label, any number of labels, or a number.
+
+Legend: B inputs of a batch, C labels, N examples.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from glassbert.config import ModelConfig, ProblemType
+from glassbert.data.examples import Kind, TaskName, TextExample
+from glassbert.errors import ModelError, UserError
+from glassbert.model.bert import Output
+from glassbert.tasks.form import HeadSpec, Input, Report, TaskSettings, Tuning, length_limit, with_specials
+from glassbert.tasks.labels import check_labels, class_weights, kind_of, label_set
+from glassbert.tasks.long_text import excerpts
+from glassbert.text.tokenizer import Tokenizer
+
+PROBLEM_TYPES: dict[Kind, ProblemType] = {
+    "single": "single_label_classification",
+    "multi": "multi_label_classification",
+    "regression": "regression",
+}
+USUAL_METRIC: dict[Kind, str] = {"single": "accuracy", "multi": "micro_f1", "regression": "spearman"}
+SCORE = "score"
+"""The name of the one output of a regression."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifySettings(TaskSettings):
+    """The `[task]` table of classify and pair."""
+
+    class_weights: str = "none"
+    """How much each label counts: none, balanced (the rarer the more), or a file of labels and weights."""
+    focal_gamma: float = 0.0
+    """Focal loss: how much less a text counts that the model is already sure of; 0 is plain cross-entropy."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.focal_gamma < 0:
+            raise UserError(f"task.focal_gamma={self.focal_gamma}; expected 0 or more, such as 2")
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPrediction:
+    """What the model says of a text."""
+
+    label: str | None
+    """The likeliest label; None for a number."""
+    score: float
+    """The probability of that label, or the number."""
+    scores: Mapping[str, float]
+    """The probability of every label."""
+    tokens: int
+    """Tokens of the text, specials included; those that were cut are not counted."""
+    truncated: bool
+    """Whether some of the text was left out."""
+    labels: tuple[str, ...] | None = None
+    """With any number of labels: those whose probability reaches the threshold."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `predict` prints."""
+        content = asdict(self)
+        if self.labels is None:
+            del content["labels"]
+        return content
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classify:
+    """The form of classify and of pair; see `TaskForm` for what its members mean."""
+
+    name: TaskName
+    kind: Kind
+    labels: tuple[str, ...]
+    """In the order of the logits; a single one for a regression."""
+    tokenizer: Tokenizer
+    max_length: int
+    settings: ClassifySettings = field(default_factory=ClassifySettings)
+    weights: NDArray[np.float32] | None = None
+    """How much each label counts in the loss, (C,)."""
+    threshold: float = 0.5
+    """With any number of labels: the probability from which a label is given."""
+    extra: None = None
+
+    @classmethod
+    def for_training(
+        cls,
+        name: TaskName,
+        settings: ClassifySettings,
+        tokenizer: Tokenizer,
+        train: Sequence[TextExample],
+        dev: Sequence[TextExample],
+        *,
+        max_length: int,
+    ) -> tuple["Classify", list[str]]:
+        kind = kind_of(train)
+        labels = (SCORE,) if kind == "regression" else label_set(train)
+        notes = check_labels(kind, labels, train, dev)
+        form = cls(
+            name=name,
+            kind=kind,
+            labels=labels,
+            tokenizer=tokenizer,
+            max_length=length_limit(settings, max_length),
+            settings=settings,
+            weights=class_weights(settings.class_weights, kind, labels, train),
+        )
+        return form, notes
+
+    @classmethod
+    def from_run(
+        cls,
+        name: TaskName,
+        run: Mapping[str, Any],
+        tokenizer: Tokenizer,
+        config: ModelConfig,
+        *,
+        max_length: int,
+    ) -> "Classify":
+        kinds = {problem_type: kind for kind, problem_type in PROBLEM_TYPES.items()}
+        if config.problem_type is None:
+            kind: Kind = "regression" if len(config.labels) == 1 else "single"
+        else:
+            kind = kinds[config.problem_type]
+        return cls(
+            name=name,
+            kind=kind,
+            labels=config.labels,
+            tokenizer=tokenizer,
+            max_length=min(max_length, run.get("max_length", max_length)),
+            settings=ClassifySettings(
+                long_text=run.get("long_text", "head"), stride=run.get("stride"), metric=run.get("metric")
+            ),
+            threshold=run.get("threshold", 0.5),
+        )
+
+    def to_run(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "max_length": self.max_length,
+            "long_text": self.settings.long_text,
+            "stride": self.settings.stride,
+            "metric": self.best_by,
+            **({"threshold": self.threshold} if self.kind == "multi" else {}),
+        }
+
+    @property
+    def best_by(self) -> str:
+        return self.settings.metric or USUAL_METRIC[self.kind]
+
+    @property
+    def loss_weights(self) -> Mapping[str, float]:
+        return {"loss": 1.0}
+
+    def head(self) -> HeadSpec:
+        return HeadSpec("classify", self.labels, PROBLEM_TYPES[self.kind])
+
+    def inputs(self, examples: Sequence[TextExample], *, with_targets: bool) -> list[list[Input]]:
+        self._check_shape(examples)
+        firsts = self.tokenizer.ids_of_batch([example.text for example in examples])
+        seconds: Sequence[list[int] | None] = [None] * len(examples)
+        if self.name == "pair":
+            seconds = self.tokenizer.ids_of_batch([example.pair or "" for example in examples])
+        targets = self._targets(examples) if with_targets else [None] * len(examples)
+        return [
+            self._inputs_of(number, first, second, target)
+            for number, (first, second, target) in enumerate(zip(firsts, seconds, targets, strict=True))
+        ]
+
+    def losses(self, output: Output, inputs: Sequence[Input]) -> dict[str, Tensor]:
+        assert output.labels is not None
+        logits = output.labels.float()  # (B, C)
+        targets = np.stack([one.target for one in inputs if one.target is not None])
+        gold = torch.from_numpy(targets).to(logits.device)
+        shares = logits.new_tensor([one.share for one in inputs])
+        if self.kind == "regression":
+            return {"loss": (shares * (logits[:, 0] - gold[:, 0]).square()).sum()}
+        if self.kind == "multi":
+            right = ((logits > 0) == (gold > 0.5)).float().mean(dim=1)
+            return {"loss": (shares * self._multi_losses(logits, gold)).sum(), "accuracy": right.sum()}
+        right = logits.argmax(dim=1) == gold[:, 0]
+        return {"loss": (shares * self._single_losses(logits, gold[:, 0])).sum(), "accuracy": right.sum()}
+
+    def counts(self, inputs: Sequence[Input]) -> dict[str, int]:
+        return {"loss": len({one.example for one in inputs}), "accuracy": len(inputs)}
+
+    def raw(self, output: Output, inputs: Sequence[Input]) -> list[NDArray[Any]]:
+        assert output.labels is not None
+        return list(output.labels.float().cpu().numpy())
+
+    def predict(
+        self, example: TextExample, inputs: Sequence[Input], raw: Sequence[NDArray[Any]]
+    ) -> ClassPrediction:
+        logits = pooled(raw)
+        num_tokens = sum(len(one) for one in inputs)
+        truncated = inputs[0].num_cut > 0
+        if self.kind == "regression":
+            return ClassPrediction(None, float(logits[0]), {}, num_tokens, truncated)
+        probs = sigmoid(logits) if self.kind == "multi" else softmax(logits)
+        best = int(probs.argmax())
+        return ClassPrediction(
+            label=self.labels[best],
+            score=float(probs[best]),
+            scores=dict(zip(self.labels, probs.tolist(), strict=True)),
+            tokens=num_tokens,
+            truncated=truncated,
+            labels=tuple(
+                label for label, prob in zip(self.labels, probs, strict=True) if prob >= self.threshold
+            )
+            if self.kind == "multi"
+            else None,
+        )
+
+    def measure(self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]) -> Report:
+        from glassbert.metrics.classes import classification, multi_label
+        from glassbert.metrics.regression import regression
+
+        gold = self._gold(examples)
+        if self.kind == "regression":
+            return regression(gold[:, 0], np.array([one.score for one in predictions]))
+        if self.kind == "multi":
+            given = np.array([[label in (one.labels or ()) for label in self.labels] for one in predictions])
+            return multi_label(gold > 0.5, given, self.labels)
+        ids = {label: index for index, label in enumerate(self.labels)}
+        guess = np.array([ids[one.label or ""] for one in predictions])
+        return classification(gold[:, 0], guess, self.labels)
+
+    def tune(
+        self,
+        examples: Sequence[TextExample],
+        inputs: Sequence[Sequence[Input]],
+        raw: Sequence[Sequence[NDArray[Any]]],
+    ) -> Tuning:
+        return Tuning({})
+
+    def alarm(self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]) -> str | None:
+        return None
+
+    def _inputs_of(
+        self, number: int, first: list[int], second: list[int] | None, target: NDArray[Any] | None
+    ) -> list[Input]:
+        parts = excerpts(
+            first,
+            second,
+            max_length=self.max_length,
+            long_text=self.settings.long_text,
+            stride=self.settings.stride,
+        )
+        return [
+            Input(
+                *with_specials(self.tokenizer, part.first, part.second),
+                example=number,
+                window=part.window,
+                num_cut=part.num_cut,
+                share=1 / len(parts),
+                target=target,
+            )
+            for part in parts
+        ]
+
+    def _check_shape(self, examples: Sequence[TextExample]) -> None:
+        for example in examples:
+            if (example.pair is not None) != (self.name == "pair"):
+                came, expected = ("two texts", "one") if self.name == "classify" else ("one text", "two")
+                raise UserError(f"{example.where}: {came} came; a {self.name} model takes {expected}")
+
+    def _targets(self, examples: Sequence[TextExample]) -> list[NDArray[Any]]:
+        return list(self._gold(examples))
+
+    def _gold(self, examples: Sequence[TextExample]) -> NDArray[Any]:
+        """Return what the examples say: (N, 1) class numbers or scores, or (N, C) zeros and ones."""
+        if self.kind == "regression":
+            return np.array([[example.score] for example in examples], dtype=np.float32)
+        ids = {label: index for index, label in enumerate(self.labels)}
+        for example in examples:
+            for label in example.labels:
+                if label not in ids:
+                    raise ModelError(
+                        f"{example.where}: label {label!r} is none of the model's: {', '.join(self.labels)}"
+                    )
+        if self.kind == "single":
+            return np.array([[ids[example.labels[0]]] for example in examples], dtype=np.int64)
+        gold = np.zeros((len(examples), len(self.labels)), dtype=np.float32)
+        for row, example in zip(gold, examples, strict=True):
+            row[[ids[label] for label in example.labels]] = 1.0
+        return gold
+
+    def _single_losses(self, logits: Tensor, gold: Tensor) -> Tensor:
+        """Return the cross-entropy of each input, (B,), weighted by its label and by the model's doubt."""
+        losses = F.cross_entropy(logits, gold, reduction="none")
+        if self.settings.focal_gamma:
+            losses = (1 - (-losses).exp()).clamp_min(0).pow(self.settings.focal_gamma) * losses
+        return losses if self.weights is None else losses * logits.new_tensor(self.weights)[gold]
+
+    def _multi_losses(self, logits: Tensor, gold: Tensor) -> Tensor:
+        """Return the mean over the labels of each input's cross-entropies, (B,)."""
+        losses = F.binary_cross_entropy_with_logits(logits, gold, reduction="none")  # (B, C)
+        if self.settings.focal_gamma:
+            losses = (1 - (-losses).exp()).clamp_min(0).pow(self.settings.focal_gamma) * losses
+        if self.weights is not None:
+            losses = torch.where(gold > 0.5, losses * logits.new_tensor(self.weights), losses)
+        return losses.mean(dim=1)
+
+
+def pooled(raw: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """Return the mean of the windows' logits, (C,)."""
+    return np.mean(np.stack(raw), axis=0, dtype=np.float64)
+
+
+def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """Return probabilities over the last axis."""
+    exponents = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return exponents / exponents.sum(axis=-1, keepdims=True)
+
+
+def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the probability of each logit on its own."""
+    return 0.5 * (1.0 + np.tanh(0.5 * logits))  # exp would overflow for large negative logits

@@ -1,0 +1,218 @@
+"""Fine-tuning: the one task of the engine behind classify, pair, tag and answer. A form tells them apart.
+
+Legend: V vocabulary, R rows of it that the training text reaches.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from glassbert.config import ModelConfig
+from glassbert.data.grouping import grouped_batches
+from glassbert.interop.folder import write_model
+from glassbert.interop.huggingface import build
+from glassbert.interop.source import read_source
+from glassbert.model.bert import Bert, Output
+from glassbert.tasks.form import LOWER_IS_BETTER, E, Input, P, TaskForm, packed
+from glassbert.tasks.forward import decoded, raw_outputs
+from glassbert.tasks.reached import ReachedEmbedding, reached_rows, whole_table
+from glassbert.tasks.task import depth_in_bert
+from glassbert.text.tokenizer import Tokenizer
+
+EXTRA_WEIGHTS = "task.safetensors"
+"""Weights that a form has beyond those of BERT; `transformers` does not read this file."""
+TOKENS = "encoder.embeddings.token"
+
+
+class FineTuneModule(nn.Module):
+    """A BERT with a task's losses: what the engine differentiates."""
+
+    def __init__(self, bert: Bert, form: TaskForm[E, P], rows: Tensor | None) -> None:
+        """Put the parts together.
+
+        Args:
+            rows: Rows of the token embedding that are trained, (R,); None trains them all.
+        """
+        super().__init__()
+        self.bert, self.extra = bert, form.extra
+        self._form = form
+        self._is_encoder_frozen = form.settings.freeze_encoder
+        if self._is_encoder_frozen:
+            bert.encoder.requires_grad_(False)
+        elif rows is not None:
+            embeddings = bert.encoder.embeddings
+            setattr(embeddings, "token", ReachedEmbedding(embeddings.token.weight, rows))  # noqa: B010
+
+    def train(self, mode: bool = True) -> "FineTuneModule":
+        """Turn dropout on or off; a frozen encoder keeps still."""
+        super().train(mode)
+        if self._is_encoder_frozen:
+            self.bert.encoder.eval()
+        return self
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.bert.encoder.embeddings.segment.weight.device
+
+    def forward(self, part: Sequence[Input]) -> dict[str, Tensor]:
+        """Return the sums over a part of a batch: losses, and what is counted."""
+        return self._form.losses(self.bert(packed(part, self.device)), part)
+
+
+class FineTune(Generic[E, P]):
+    """The fine-tuning task; see `Task` for what its members mean."""
+
+    def __init__(
+        self,
+        bert: Bert,
+        tokenizer: Tokenizer,
+        form: TaskForm[E, P],
+        train: Sequence[E],
+        dev: Sequence[E],
+        *,
+        batch_size: int,
+        batch_tokens: int,
+        seed: int,
+    ) -> None:
+        """Encode the examples, once for the whole run."""
+        self.tokenizer, self.form, self.dev = tokenizer, form, dev
+        self.train_inputs = form.inputs(train, with_targets=True)
+        self.dev_inputs = form.inputs(dev, with_targets=True) if dev else []
+        self._order = {"batch_size": batch_size, "batch_tokens": batch_tokens, "seed": seed}
+        self._lengths = np.array([sum(map(len, windows)) for windows in self.train_inputs], dtype=np.int64)
+        self._epochs: dict[int, list[Any]] = {}
+        self._batch_counts: list[int] = []
+        self._config = bert.config
+        self._rows = reached_rows(
+            (one.ids for windows in self.train_inputs for one in windows), bert.config.encoder.vocab_size
+        )
+        self.module = FineTuneModule(bert, form, self._rows)
+        self._alarm: str | None = None
+
+    @property
+    def config(self) -> ModelConfig:
+        """The shape of the model."""
+        return self._config
+
+    @property
+    def loss_weights(self) -> Mapping[str, float]:
+        return self.form.loss_weights
+
+    @property
+    def best_by(self) -> tuple[str, bool]:
+        return self.form.best_by, self.form.best_by not in LOWER_IS_BETTER
+
+    def batch(self, step: int) -> list[Input]:
+        epoch, index = self._place_of(step)
+        chosen = [one for example in self._epoch(epoch)[index] for one in self.train_inputs[example]]
+        return sorted(chosen, key=len)
+
+    def split(self, batch: list[Input], num_parts: int) -> list[list[Input]]:
+        # Dealt like cards: sorted by length as they are, the parts have nearly the same number of tokens.
+        num_parts = min(num_parts, len(batch))
+        return [batch[part::num_parts] for part in range(num_parts)]
+
+    def counts(self, batch: list[Input]) -> dict[str, int]:
+        return {**self.form.counts(batch), "tokens": sum(map(len, batch))}
+
+    def epoch_of(self, step: int) -> float:
+        epoch, index = self._place_of(step)
+        return epoch + index / self._num_batches(epoch)
+
+    def steps_in_epochs(self, num_epochs: float) -> int:
+        whole = int(num_epochs)
+        steps = sum(self._num_batches(epoch) for epoch in range(whole))
+        return max(1, steps + math.ceil((num_epochs - whole) * self._num_batches(whole)))
+
+    def evaluate(self) -> dict[str, float]:
+        if not self.dev:
+            return {}
+        form = self.form
+        sums: dict[str, float] = {}
+
+        def add(output: Output, chosen: Sequence[Input]) -> None:
+            for name, value in form.losses(output, chosen).items():
+                sums[name] = sums.get(name, 0.0) + value.item()
+
+        raw = raw_outputs(form, self.module.bert, self.dev_inputs, self.module.device, add)
+        predictions = decoded(form, self.dev, self.dev_inputs, raw)
+        counts = form.counts([one for windows in self.dev_inputs for one in windows])
+        self._alarm = form.alarm(self.dev, predictions)
+        losses = {name: sums[name] / max(1, counts[name]) for name in form.loss_weights}
+        return {**losses, **form.measure(self.dev, predictions).metrics()}
+
+    def verdict(self, metrics: Mapping[str, float]) -> str:
+        values = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+        return f"held out: {values}" + (f"  ({self._alarm})" if self._alarm else "")
+
+    def save(self, folder: Path, weights: Mapping[str, Tensor], run: Mapping[str, Any]) -> None:
+        state = {
+            name.removeprefix("bert."): tensor for name, tensor in weights.items() if name.startswith("bert.")
+        }
+        resting = state.pop(f"{TOKENS}.resting", None)
+        if resting is not None:
+            state[f"{TOKENS}.weight"] = whole_table(state[f"{TOKENS}.weight"], resting, self._rows)
+        with torch.device("meta"):
+            network = Bert(self.config)
+        network.load_state_dict(state, assign=True)
+        extra = {name: tensor for name, tensor in weights.items() if name.startswith("extra.")}
+        save_finetuned(network, self.tokenizer, self.form, folder, run, extra)
+
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
+        network, _ = build(read_source(folder))
+        weights = dict(FineTuneModule(network, self.form, self._rows).named_parameters())
+        return weights | (load_file(folder / EXTRA_WEIGHTS) if self.form.extra is not None else {})
+
+    def depth_of(self, name: str) -> int:
+        return depth_in_bert(name, self.config.encoder.num_hidden_layers)
+
+    def blocks(self) -> Sequence[nn.Module]:
+        return list(self.module.bert.encoder.blocks)
+
+    def flops_per_token(self) -> float:
+        shape = self.config.encoder
+        in_blocks = sum(p.numel() for p in self.module.bert.encoder.blocks.parameters() if p.dim() > 1)
+        mean_length = float(np.mean([len(one) for windows in self.train_inputs for one in windows]))
+        scores = 2 * mean_length * shape.hidden_size * shape.num_hidden_layers
+        # Two operations a number going forward, twice that going back.
+        return (2.0 if self.form.settings.freeze_encoder else 6.0) * (in_blocks + scores)
+
+    def _epoch(self, number: int) -> list[Any]:
+        """Return the batches of an epoch; only the latest is kept."""
+        if number not in self._epochs:
+            self._epochs = {number: grouped_batches(self._lengths, epoch=number, **self._order)}
+        return self._epochs[number]
+
+    def _num_batches(self, epoch: int) -> int:
+        while len(self._batch_counts) <= epoch:
+            self._batch_counts.append(len(self._epoch(len(self._batch_counts))))
+        return self._batch_counts[epoch]
+
+    def _place_of(self, step: int) -> tuple[int, int]:
+        """Return the epoch of a step, and which of its batches the step is."""
+        epoch = 0
+        while step >= self._num_batches(epoch):
+            step -= self._num_batches(epoch)
+            epoch += 1
+        return epoch, step
+
+
+def save_finetuned(
+    network: Bert,
+    tokenizer: Tokenizer,
+    form: TaskForm[E, P],
+    folder: Path,
+    run: Mapping[str, Any],
+    extra: Mapping[str, Tensor],
+) -> None:
+    """Write a model folder that knows its task."""
+    write_model(network, tokenizer, folder, run={**run, "task": form.to_run()})
+    if extra:
+        save_file({name: tensor.contiguous() for name, tensor in extra.items()}, folder / EXTRA_WEIGHTS)

@@ -1,0 +1,60 @@
+"""From examples to predictions: the same way in training's evaluations and in a loaded model."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+
+from glassbert.data.batching import batches_by_length
+from glassbert.model.bert import Output
+from glassbert.model.layout import Batch
+from glassbert.tasks.form import E, Input, P, TaskForm, packed
+
+BATCH_TOKENS = 2048
+"""About where activations still fit the cache and the matrix products are long enough to be efficient."""
+
+Network = Callable[[Batch], Output]
+
+
+def predictions(
+    form: TaskForm[E, P], network: Network, examples: Sequence[E], device: torch.device | None = None
+) -> list[P]:
+    """Return what the model says of each example, in order."""
+    inputs = form.inputs(examples, with_targets=False)
+    return decoded(form, examples, inputs, raw_outputs(form, network, inputs, device))
+
+
+def decoded(
+    form: TaskForm[E, P],
+    examples: Sequence[E],
+    inputs: Sequence[Sequence[Input]],
+    raw: Sequence[Sequence[NDArray[Any]]],
+) -> list[P]:
+    """Read the logits of each example's inputs."""
+    return [form.predict(*one) for one in zip(examples, inputs, raw, strict=True)]
+
+
+@torch.no_grad()
+def raw_outputs(
+    form: TaskForm[E, P],
+    network: Network,
+    inputs: Sequence[Sequence[Input]],
+    device: torch.device | None = None,
+    note: Callable[[Output, Sequence[Input]], None] | None = None,
+) -> list[list[NDArray[Any]]]:
+    """Return the logits of each example's inputs, which may be spread over many batches.
+
+    Args:
+        note: Sees the output of every batch, to measure more than the logits.
+    """
+    flat = [one for windows in inputs for one in windows]
+    found: dict[int, NDArray[Any]] = {}
+    for indices in batches_by_length([len(one) for one in flat], BATCH_TOKENS):
+        chosen = [flat[index] for index in indices]
+        output = network(packed(chosen, device))
+        found |= zip(indices, form.raw(output, chosen), strict=True)
+        if note:
+            note(output, chosen)
+    ordered = (found[index] for index in range(len(flat)))
+    return [[next(ordered) for _ in windows] for windows in inputs]
