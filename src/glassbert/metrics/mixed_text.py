@@ -14,10 +14,23 @@ _CHINESE_OR_RUN = re.compile("[\u4e00-\u9fa5]|[^\u4e00-\u9fa5]+")
 
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
 _INITIAL = re.compile(r"(^|\W)([a-z]|[a-z](\.[a-z])+)\.$")
-# Marks that always stand alone, commas but for that in 1,000, runs of dots; then what is left between them.
+# Marks that always stand alone: brackets, signs, quotes, dashes.
+_ALONE = r'\[\]"()<>{};@#$%&?!' + "\u00ab\u00bb\u2018\u201e\u2012-\u2015"
+# A quote before a word is no part of it, but for the endings that stand by themselves.
+_QUOTE = r"(?<!\w)'(?=\w)(?!(?:re|ve|ll|m|t|s|d|n)\b)"
 _PIECE = re.compile(
-    r"""[]["()<>{};@#$%&?!]|,(?!\d)|\.{2,}|(?:[^][\s"()<>{};@#$%&?!,.]|,(?=\d)|(?<!\.)\.(?!\.))+"""
+    rf"""
+      [{_ALONE}]
+    | \.{{2,}}
+    | ,(?!\d)  # not the comma of 1,000
+    | ''
+    | ``
+    | {_QUOTE}
+    | (?: [^\s,.'`{_ALONE}] | ,(?=\d) | (?<!\.)\.(?!\.) | (?!''|{_QUOTE})' )+
+    """,
+    re.VERBOSE,
 )
+_OPENING = re.compile(r"""^"|(?<=[ (\[{<])(?:"|'')""")
 _FINAL_DOT = re.compile(r"""^(.*[^.])\.([])}>"']*)\s*$""", re.DOTALL)
 _ENDING = re.compile(r"^(.*[^'])('s|'m|'d|'ll|'re|'ve|n't|')$")
 _CONTRACTIONS = {
@@ -70,10 +83,10 @@ def _sentences(text: str) -> list[str]:
 
 def _treebank(sentence: str) -> list[str]:
     # Only the dot that ends a sentence leaves its word.
-    sentence = _FINAL_DOT.sub(r"\1 . \2", sentence)
+    sentence = _FINAL_DOT.sub(r"\1 . \2", _OPENING.sub(" `` ", sentence))
     tokens: list[str] = []
     for piece in _PIECE.findall(sentence):
-        tokens += _parts(piece)
+        tokens += ["''"] if piece == '"' else _parts(piece)
     return tokens
 
 
