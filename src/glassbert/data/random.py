@@ -30,6 +30,7 @@ class Draw(IntEnum):
     CHOICE = 10
     FATE = 11
     REPLACEMENT = 12
+    SAMPLED_TOKEN = 13
     BATCH_ORDER = 13
 
 

@@ -1,12 +1,16 @@
 """Linear layers laid out once for the CPU's matrix product, with bias, activation and residual inside it."""
 
 import copy
+from collections.abc import Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from glassbert.model.bert import Bert
+from glassbert.model.block import Block
 from glassbert.model.linear import ACTIVATIONS, Linear
+
+Network = TypeVar("Network", bound=nn.Module)
 
 # oneDNN lays weights out for an expected number of rows; any other number works too.
 EXPECTED_ROWS = 2048
@@ -47,21 +51,27 @@ class FusedLinear(nn.Module):
         return y if residual is None else residual + y
 
 
-def can_fuse(network: Bert) -> bool:
+def can_fuse(network: nn.Module) -> bool:
     """Whether this torch and the network's place and precision allow fused layers."""
     parameter = next(network.parameters())
     return torch.backends.mkldnn.is_available() and parameter.is_cpu and parameter.dtype == torch.float32
 
 
-def fused(network: Bert) -> Bert:
-    """Return a copy of ``network`` for inference whose blocks use fused layers; other weights are shared."""
+def fused(network: Network, also: Sequence[str] = ()) -> Network:
+    """Return a copy of ``network`` for inference whose blocks use fused layers; other weights are shared.
+
+    Args:
+        also: Names of linear layers outside of blocks that shall be fused as well.
+    """
     shared = {id(parameter): parameter for parameter in network.parameters()}
     twin = copy.deepcopy(network, memo=shared).eval()
     if not can_fuse(network):
         return twin
-    for block in twin.encoder.blocks:
-        for parent in block.modules():
-            for name, child in list(parent.named_children()):
-                if isinstance(child, Linear):
-                    setattr(parent, name, FusedLinear(child))
+    parents = [part for block in twin.modules() if isinstance(block, Block) for part in block.modules()]
+    for parent in parents:
+        for name, child in list(parent.named_children()):
+            if isinstance(child, Linear):
+                setattr(parent, name, FusedLinear(child))
+    for name in also:
+        setattr(twin, name, FusedLinear(getattr(twin, name)))
     return twin

@@ -1,0 +1,257 @@
+"""Decoding: from source ids to the best, or the drawn, target ids.
+
+One loop serves greedy, beam and sampled decoding: a step of the network for every hypothesis of every
+sequence, one search over the vocabulary for all of them, and sequences that are done leave the batch.
+
+Legend: B sequences still being written, W hypotheses of each, C candidates, t tokens written so far.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from glassbert.data.batching import batches_by_length
+from glassbert.data.random import Draw, uniform
+from glassbert.errors import UserError
+from glassbert.inference.candidates import Candidates, best, drawn, forbid
+from glassbert.inference.fused import fused
+from glassbert.model.layout import Batch
+from glassbert.model.seq2seq import SequenceToSequence, Transformer
+
+Method = Literal["greedy", "beam", "sample"]
+
+# Hypotheses times source tokens of a batch: the logits of a step then stay near the processor.
+BATCH_TOKENS = 4096
+# Sequences of a stream that are sorted by length together.
+CHUNK_SIZE = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeSettings:
+    """How to search for a target."""
+
+    method: Method = "beam"
+    """greedy: always the likeliest token; beam: the likeliest of several hypotheses; sample: by chance."""
+    beam_size: int = 4
+    """Hypotheses that a beam search follows at once."""
+    num_hypotheses: int = 1
+    """How many targets to return for a source, best first."""
+    length_penalty: float = 1.0
+    """Exponent a of the score: log P(Y) / |Y|^a, where |Y| counts the end token; 0 favours short targets."""
+    max_length: int = 256
+    """Tokens, the end included, after which a target is cut off."""
+    temperature: float = 1.0
+    """sample: below 1 likely tokens become likelier, above 1 all become more alike."""
+    top_k: int | None = None
+    """sample: draw among this many likeliest tokens only."""
+    top_p: float = 1.0
+    """sample: draw among the likeliest tokens that together reach this probability."""
+    seed: int = 0
+    """sample: the same seed gives the same targets, whatever else is in the batch."""
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(Method):
+            raise UserError(f"method={self.method!r}; expected one of {', '.join(get_args(Method))}")
+        for name in ("beam_size", "num_hypotheses", "max_length", "top_k"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"{name}={value}; expected at least 1")
+        if self.temperature <= 0:
+            raise UserError(f"temperature={self.temperature}; expected more than 0, or the method greedy")
+        if not 0 < self.top_p <= 1:
+            raise UserError(f"top_p={self.top_p}; expected a probability above 0 and up to 1")
+        if self.method != "sample" and self.num_hypotheses > self.width:
+            raise UserError(
+                f"num_hypotheses={self.num_hypotheses} exceeds the {self.width} that {self.method} follows; "
+                "use the method beam with a larger beam_size, or sample"
+            )
+
+    @property
+    def width(self) -> int:
+        """Hypotheses followed at once for one sequence."""
+        return self.beam_size if self.method == "beam" else 1
+
+    def score(self, log_prob: float, num_tokens: int) -> float:
+        """Return what hypotheses are ranked by; ``num_tokens`` counts the end token."""
+        return log_prob / num_tokens**self.length_penalty
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A target that was found."""
+
+    ids: tuple[int, ...]
+    """Without the start and the end token."""
+    score: float
+    """What it was ranked by; see `DecodeSettings.length_penalty`."""
+    log_prob: float
+    """The natural logarithm of its probability under the model, the end included."""
+    is_finished: bool
+    """False when the longest length was reached before the end."""
+
+
+@dataclass
+class _Search:
+    """The state of one batch."""
+
+    settings: DecodeSettings
+    end_id: int
+    last_step: int
+    places: list[int]
+    """Which sequence of the call stands at each place of the batch."""
+    tokens: Tensor
+    """(B, W, t)"""
+    scores: Tensor
+    """(B, W)"""
+    found: dict[int, list[Hypothesis]] = field(default_factory=dict)
+
+    def advance(self, candidates: Candidates, step: int) -> tuple[Tensor, Tensor]:
+        """Set hypotheses aside that ended; return the tokens and parents to go on with, (B, W) each."""
+        width = self.settings.width
+        is_end = candidates.ids == self.end_id
+        leaves = is_end[:, :width] | (step == self.last_step)
+        if leaves.any():
+            self._set_aside(leaves, candidates, step)
+        if candidates.ids.size(1) == width:
+            ids, parents, self.scores = candidates.ids, candidates.parents, candidates.scores
+        else:
+            # The best candidates that do not end; there are enough, for each parent can end in one way only.
+            kept = candidates.scores.masked_fill(is_end, -torch.inf).topk(width, dim=1)
+            ids, parents = candidates.ids.gather(1, kept.indices), candidates.parents.gather(1, kept.indices)
+            self.scores = kept.values
+        history = self.tokens.gather(1, parents[:, :, None].expand(-1, -1, self.tokens.size(2)))
+        self.tokens = torch.cat([history, ids[:, :, None]], dim=2)
+        return ids, parents
+
+    def survivors(self, step: int) -> Tensor | None:
+        """Return the places that go on, or None for all; the last ones move to where others left."""
+        if step == self.last_step:
+            return torch.empty(0, dtype=torch.int64)
+        is_done = [len(self.found.get(index, ())) >= self.settings.width for index in self.places]
+        if not any(is_done):
+            return None
+        num_left = is_done.count(False)
+        movers = (place for place in range(num_left, len(is_done)) if not is_done[place])
+        order = [next(movers) if is_done[place] else place for place in range(num_left)]
+        return torch.tensor(order, dtype=torch.int64)
+
+    def keep(self, order: Tensor) -> None:
+        """Go on with the sequences at the places of ``order``."""
+        self.places = [self.places[place] for place in order.tolist()]
+        self.tokens, self.scores = self.tokens[order], self.scores[order]
+
+    def _set_aside(self, leaves: Tensor, candidates: Candidates, step: int) -> None:
+        rows, ranks = leaves.nonzero().unbind(1)
+        parents, ids = candidates.parents[rows, ranks], candidates.ids[rows, ranks]
+        written = torch.cat([self.tokens[rows, parents], ids[:, None]], dim=1).tolist()
+        log_probs = candidates.scores[rows, ranks].tolist()
+        for row, target, log_prob in zip(rows.tolist(), written, log_probs, strict=True):
+            is_finished = target[-1] == self.end_id
+            ids_alone = tuple(target[:-1] if is_finished else target)
+            score = self.settings.score(log_prob, step + 1)
+            hypothesis = Hypothesis(ids_alone, score, log_prob, is_finished)
+            self.found.setdefault(self.places[row], []).append(hypothesis)
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A network ready to write targets. It holds no state between calls, so threads can share it."""
+
+    network: SequenceToSequence
+    batch_tokens: int = BATCH_TOKENS
+
+    @classmethod
+    def of(cls, network: Transformer, *, batch_tokens: int = BATCH_TOKENS) -> "Decoder":
+        """Return a decoder over a fused copy of ``network``; later changes of its weights are not seen."""
+        return cls(fused(network, also=["output"]), batch_tokens)
+
+    def stream(
+        self, sources: Iterable[Sequence[int]], settings: DecodeSettings
+    ) -> Iterator[list[Hypothesis]]:
+        """Yield the targets of each source in order, holding a bounded number of sources at a time."""
+        sources, done = iter(sources), 0
+        while chunk := list(islice(sources, CHUNK_SIZE)):
+            yield from self.decode(chunk, settings, first_index=done)
+            done += len(chunk)
+
+    @torch.inference_mode()
+    def decode(
+        self, sources: Sequence[Sequence[int]], settings: DecodeSettings, *, first_index: int = 0
+    ) -> list[list[Hypothesis]]:
+        """Return the targets of each source, best first.
+
+        Args:
+            first_index: What the first source counts as when chance decides, so that a stream can be cut
+                anywhere.
+        """
+        self._check(settings)
+        # Drawn targets of one source know nothing of each other: each has a place of its own.
+        num_copies = settings.num_hypotheses if settings.method == "sample" else 1
+        copies = [source for source in sources for _ in range(num_copies)]
+        results: dict[int, list[Hypothesis]] = {}
+        for indices in batches_by_length([len(s) for s in copies], self.batch_tokens // settings.width):
+            results |= self._decode_batch(copies, indices, settings, first_index * num_copies)
+        found = [
+            [hypothesis for copy in range(num_copies) for hypothesis in results[index * num_copies + copy]]
+            for index in range(len(sources))
+        ]
+        return [sorted(each, key=lambda h: -h.score)[: settings.num_hypotheses] for each in found]
+
+    def _decode_batch(
+        self, sources: Sequence[Sequence[int]], indices: list[int], settings: DecodeSettings, first_index: int
+    ) -> dict[int, list[Hypothesis]]:
+        config = self.network.config
+        state = self.network.start(Batch.from_lists([sources[index] for index in indices]))
+        ids, parents = torch.full((len(indices), 1), config.decoder_start_token_id), None
+        search = _Search(
+            settings=settings,
+            end_id=config.eos_token_id,
+            last_step=min(settings.max_length, config.max_length) - 1,
+            places=indices,
+            tokens=torch.empty(len(indices), 1, 0, dtype=torch.int64),
+            scores=torch.zeros(len(indices), 1),
+        )
+        for step in range(search.last_step + 1):
+            logits = self.network.output(self.network.step(state, ids, parents))
+            log_probs = logits.log_softmax(dim=-1).view(*ids.shape, -1)  # (B, W, V)
+            forbid(log_probs, (config.decoder_start_token_id,))
+            candidates = self._propose(log_probs, search, step, first_index)
+            ids, parents = search.advance(candidates, step)
+            order = search.survivors(step)
+            if order is None:
+                continue
+            if not len(order):
+                break
+            state.keep(order)
+            search.keep(order)
+            ids, parents = ids[order], parents[order]
+        return search.found
+
+    def _propose(self, log_probs: Tensor, search: _Search, step: int, first_index: int) -> Candidates:
+        settings = search.settings
+        if settings.method != "sample":
+            width = settings.width
+            # Up to half of the candidates may end; as many others have to be at hand.
+            return best(log_probs, search.scores, 1 if width == 1 else 2 * width)
+        index = torch.tensor(search.places).numpy() + first_index
+        chances = torch.from_numpy(uniform(settings.seed, Draw.SAMPLED_TOKEN, index, step))
+        return drawn(
+            log_probs,
+            search.scores,
+            chances,
+            temperature=settings.temperature,
+            top_k=settings.top_k,
+            top_p=settings.top_p,
+        )
+
+    def _check(self, settings: DecodeSettings) -> None:
+        num_choices = self.network.config.vocab_size - 2  # neither the start nor the end goes on
+        if settings.width > num_choices:
+            raise UserError(
+                f"beam_size={settings.beam_size} exceeds the {num_choices} tokens of the vocabulary that can "
+                "follow the start; choose a smaller beam"
+            )
