@@ -6,7 +6,7 @@ from rich.console import Console
 
 from glassbert.cli import live
 from glassbert.training.reading import Reading
-from training.test_report import READING
+from training.test_reading import READING
 
 
 def console(monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool) -> io.StringIO:

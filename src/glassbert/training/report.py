@@ -1,4 +1,4 @@
-"""What a run tells: metrics.jsonl for programs, a live display or plain lines for people.
+"""What a run tells: metrics.jsonl for programs, a live display or plain lines for people, curves.
 
 metrics.jsonl holds only what the run computes, so that it is the same to the byte however often the run was
 stopped; what the clock and the machine say goes to speed.jsonl.
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from glassbert.storage import write_atomically
+from glassbert.training.curves import Curves
 from glassbert.training.machine import measured_peak, peak_memory
 from glassbert.training.reading import Reading
 from glassbert.training.step import StepResult
@@ -43,6 +44,7 @@ class Report:
         processes = state.processes
         self.peak = measured_peak(processes.device) * processes.size if processes.is_main else 0.0
         self._lines: dict[str, list[dict[str, Any]]] = {METRICS: [], SPEED: []}
+        self._curves: Curves | None = None
         self._num_tokens = 0
         # As many steps as make a line: when it was and how many tokens had been seen.
         self._marks = deque([(time.monotonic(), 0)], maxlen=state.settings.log_every + 1)
@@ -52,6 +54,7 @@ class Report:
             self.run.mkdir(parents=True, exist_ok=True)
             for name in (METRICS, SPEED):
                 forget_after(self.run / name, self.state.step)
+            self._curves = Curves(self.run, self.state.step)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,15 +74,12 @@ class Report:
         if not is_logged:
             return
         row = {"step": state.step, "epoch": round(state.task.epoch_of(state.step), 4), "learning_rate": rate}
-        self._lines[METRICS].append(row | {"grad_norm": result.grad_norm, **result.losses})
-        self._lines[SPEED].append(
-            {
-                "step": state.step,
-                "elapsed_s": round(state.elapsed_s, 3),
-                "tokens_per_s": round(reading.tokens_per_s, 1),
-                "memory_bytes": reading.memory_bytes,
-            }
-        )
+        row |= {"grad_norm": result.grad_norm, **result.losses}
+        speed = {"tokens_per_s": round(reading.tokens_per_s, 1), "memory_bytes": reading.memory_bytes}
+        self._lines[METRICS].append(row)
+        self._lines[SPEED].append({"step": state.step, "elapsed_s": round(state.elapsed_s, 3), **speed})
+        self._draw("train", row)
+        self._draw("speed", speed)
         if not self.show:
             self.tell(reading.line())
 
@@ -87,6 +87,7 @@ class Report:
         """Take note of an evaluation."""
         if metrics:
             self._lines[METRICS].append({"step": self.state.step, "evaluation": dict(metrics)})
+            self._draw("evaluation", metrics)
             self.tell(self.state.task.verdict(metrics))
 
     def flush(self) -> None:
@@ -96,6 +97,14 @@ class Report:
                 with (self.run / name).open("a", encoding="utf-8") as file:
                     file.writelines(json.dumps(row) + "\n" for row in rows)
             rows.clear()
+        if self._curves:
+            self._curves.flush()
+
+    def _draw(self, group: str, values: Mapping[str, float | None]) -> None:
+        """Add a point to each of a group of curves."""
+        if self._curves:
+            points = {name: value for name, value in values.items() if value is not None and name != "step"}
+            self._curves.add(group, points, self.state.step)
 
     def _reading(self, result: StepResult, rate: float) -> Reading:
         state = self.state
