@@ -1,11 +1,9 @@
 from pathlib import Path
 
-import pytest
-import torch
-
+from glassbert.data.examples import TextExample
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
-from glassbert.tasks.classify import Classify, ClassifySettings
+from glassbert.tasks.classify import Classify, ClassifySettings, ClassPrediction
 from glassbert.tasks.finetune import FineTune
 from glassbert.training.loop import train
 from glassbert.training.settings import TrainSettings
@@ -13,7 +11,7 @@ from oracles import small_tokenizer
 from tasks.small_model import VOCAB_SIZE, sentiment, small_folder
 
 
-def small_task(folder: Path) -> FineTune:
+def small_task(folder: Path) -> FineTune[TextExample, ClassPrediction]:
     tokenizer = small_tokenizer(VOCAB_SIZE)
     rows, dev = sentiment(200), sentiment(60, seed=1)
     form, _ = Classify.for_training("classify", ClassifySettings(), tokenizer, rows, dev, max_length=40)

@@ -3,6 +3,7 @@
 Legend: B inputs of a batch, C labels, N examples.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -16,6 +17,16 @@ from torch import Tensor
 from glassbert.config import ModelConfig, ProblemType
 from glassbert.data.examples import Kind, TaskName, TextExample
 from glassbert.errors import ModelError, UserError
+from glassbert.metrics.calibration import (
+    Calibration,
+    calibration,
+    confidences,
+    fit_temperature,
+    probabilities,
+)
+from glassbert.metrics.classes import classification, multi_label
+from glassbert.metrics.regression import regression
+from glassbert.metrics.thresholds import threshold_for
 from glassbert.model.bert import Output
 from glassbert.tasks.form import HeadSpec, Input, Report, TaskSettings, Tuning, length_limit, with_specials
 from glassbert.tasks.labels import check_labels, class_weights, kind_of, label_set
@@ -28,6 +39,8 @@ PROBLEM_TYPES: dict[Kind, ProblemType] = {
     "regression": "regression",
 }
 USUAL_METRIC: dict[Kind, str] = {"single": "accuracy", "multi": "micro_f1", "regression": "spearman"}
+WANTED_ACCURACIES = (0.9, 0.95, 0.99)
+"""For each, run.json keeps from which score on the model is that often right."""
 SCORE = "score"
 """The name of the one output of a regression."""
 
@@ -87,6 +100,8 @@ class Classify:
     """How much each label counts in the loss, (C,)."""
     threshold: float = 0.5
     """With any number of labels: the probability from which a label is given."""
+    temperature: float = 1.0
+    """What the weights of the head were divided by after training; scores need no further correction."""
     extra: None = None
 
     @classmethod
@@ -139,6 +154,7 @@ class Classify:
                 long_text=run.get("long_text", "head"), stride=run.get("stride"), metric=run.get("metric")
             ),
             threshold=run.get("threshold", 0.5),
+            temperature=run.get("temperature", 1.0),
         )
 
     def to_run(self) -> dict[str, Any]:
@@ -204,7 +220,7 @@ class Classify:
         truncated = inputs[0].num_cut > 0
         if self.kind == "regression":
             return ClassPrediction(None, float(logits[0]), {}, num_tokens, truncated)
-        probs = sigmoid(logits) if self.kind == "multi" else softmax(logits)
+        probs = probabilities(logits[None], is_multi_label=self.kind == "multi")[0]
         best = int(probs.argmax())
         return ClassPrediction(
             label=self.labels[best],
@@ -220,18 +236,27 @@ class Classify:
         )
 
     def measure(self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]) -> Report:
-        from glassbert.metrics.classes import classification, multi_label
-        from glassbert.metrics.regression import regression
-
         gold = self._gold(examples)
         if self.kind == "regression":
             return regression(gold[:, 0], np.array([one.score for one in predictions]))
         if self.kind == "multi":
             given = np.array([[label in (one.labels or ()) for label in self.labels] for one in predictions])
             return multi_label(gold > 0.5, given, self.labels)
-        ids = {label: index for index, label in enumerate(self.labels)}
-        guess = np.array([ids[one.label or ""] for one in predictions])
-        return classification(gold[:, 0], guess, self.labels)
+        return classification(gold[:, 0], self._guesses(predictions), self.labels)
+
+    def calibration(
+        self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]
+    ) -> Calibration | None:
+        if self.kind == "regression":
+            return None
+        gold = self._gold(examples)
+        scores = np.array([[one.scores[label] for label in self.labels] for one in predictions])
+        # Logarithms of probabilities are logits but for a constant that the softmax does not see.
+        logits = np.log(np.clip(scores, 1e-300, 1.0))
+        if self.kind == "multi":
+            logits -= np.log(np.clip(1.0 - scores, 1e-300, 1.0))
+            return calibration(logits * self.temperature, gold > 0.5, self.temperature)
+        return calibration(logits * self.temperature, gold[:, 0], self.temperature)
 
     def tune(
         self,
@@ -239,10 +264,42 @@ class Classify:
         inputs: Sequence[Sequence[Input]],
         raw: Sequence[Sequence[NDArray[Any]]],
     ) -> Tuning:
-        return Tuning({})
+        if self.kind == "regression":
+            return Tuning({})
+        logits, gold = np.stack([pooled(windows) for windows in raw]), self._gold(examples)
+        if self.kind == "multi":
+            temperature = fit_temperature(logits, gold > 0.5)
+            scores = probabilities(logits, temperature, is_multi_label=True)
+            best = threshold_for(scores.ravel(), (gold > 0.5).ravel())
+            return Tuning({"threshold": best.threshold if best else self.threshold}, temperature)
+        temperature = fit_temperature(logits, gold[:, 0])
+        confidence, is_right = confidences(logits, gold[:, 0], temperature)
+        found = {
+            wanted: threshold_for(confidence, is_right, precision=wanted) for wanted in WANTED_ACCURACIES
+        }
+        thresholds = {str(wanted): asdict(one) for wanted, one in found.items() if one}
+        return Tuning({"thresholds": thresholds}, temperature)
 
     def alarm(self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]) -> str | None:
+        if self.kind == "regression":
+            values = {round(one.score, 4) for one in predictions}
+            return "every text is given the same number" if len(values) == 1 < len(predictions) else None
+        if self.kind == "multi":
+            has_any = any(one.labels for one in predictions)
+            return None if has_any or not any(one.labels for one in examples) else "no text is given a label"
+        gold = Counter(example.labels[0] for example in examples)
+        guessed = {one.label for one in predictions}
+        if len(gold) > 1 and len(guessed) == 1:
+            return f"every text is taken for {guessed.pop()!r}"
+        num_right = sum(e.labels == (p.label,) for e, p in zip(examples, predictions, strict=True))
+        label, most = gold.most_common(1)[0]
+        if len(gold) > 1 and num_right < most:
+            return f"worse than always saying {label!r}, which is right for {most / len(examples):.1%}"
         return None
+
+    def _guesses(self, predictions: Sequence[ClassPrediction]) -> NDArray[np.int64]:
+        ids = {label: index for index, label in enumerate(self.labels)}
+        return np.array([ids[one.label or ""] for one in predictions], dtype=np.int64)
 
     def _inputs_of(
         self, number: int, first: list[int], second: list[int] | None, target: NDArray[Any] | None
@@ -313,14 +370,3 @@ class Classify:
 def pooled(raw: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
     """Return the mean of the windows' logits, (C,)."""
     return np.mean(np.stack(raw), axis=0, dtype=np.float64)
-
-
-def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Return probabilities over the last axis."""
-    exponents = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return exponents / exponents.sum(axis=-1, keepdims=True)
-
-
-def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the probability of each logit on its own."""
-    return 0.5 * (1.0 + np.tanh(0.5 * logits))  # exp would overflow for large negative logits

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from glassbert.config import Head, ModelConfig, ProblemType
 from glassbert.data.examples import TaskName
 from glassbert.errors import UserError
+from glassbert.metrics.calibration import Calibration
 from glassbert.model.bert import Output
 from glassbert.model.layout import Batch, Layout
 from glassbert.text.tokenizer import Tokenizer
@@ -86,7 +87,7 @@ class Prediction(Protocol):
 
 
 class Report(Protocol):
-    """How good predictions are."""
+    """How good predictions are: one of the reports of `metrics`."""
 
     def metrics(self) -> dict[str, float]:
         """Return the figures by the names that `evaluate` prints and `--min` reads."""
@@ -111,7 +112,7 @@ class Tuning:
     run: Mapping[str, Any]
     """What `to_run` shall say beside what it says already, such as thresholds."""
     temperature: float = 1.0
-    """What the head's logits are to be divided by for honest scores: folded into its weights when saved."""
+    """What logits are to be divided by for honest scores; the head's weights are, so any loader agrees."""
 
 
 class TaskForm(Protocol[E_contra, P]):
@@ -191,6 +192,9 @@ class TaskForm(Protocol[E_contra, P]):
 
     def measure(self, examples: Sequence[E_contra], predictions: Sequence[P]) -> Report:
         """Compare predictions with what the examples say."""
+
+    def calibration(self, examples: Sequence[E_contra], predictions: Sequence[P]) -> Calibration | None:
+        """Tell how far scores and success are apart; None for a task whose scores promise nothing."""
 
     def tune(
         self,
