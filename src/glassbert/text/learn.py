@@ -158,7 +158,7 @@ def learn_vocabulary(
 
 def choose_alphabet(counts: Counter[str], settings: LearnSettings) -> Alphabet:
     """Keep the most frequent characters until enough of the text is covered; of equals, the lower code."""
-    by_frequency = sorted(counts, key=lambda character: (-counts[character], character))
+    by_frequency = most_frequent_first(counts)
     wanted, covered, num_kept = settings.alphabet_coverage * counts.total(), 0, 0
     for character in by_frequency[: settings.max_alphabet]:
         if covered >= wanted:
@@ -168,6 +168,11 @@ def choose_alphabet(counts: Counter[str], settings: LearnSettings) -> Alphabet:
     characters = sorted(by_frequency[:num_kept])
     continuing = (f"##{character}" for character in characters if can_continue(character))
     return Alphabet(tuple(characters), tuple(by_frequency[num_kept:]), (*characters, *continuing))
+
+
+def most_frequent_first(counts: Counter[str]) -> list[str]:
+    """Return the characters by how often they occur; of equals, the lower code first."""
+    return sorted(counts, key=lambda character: (-counts[character], character))
 
 
 def can_continue(character: str) -> bool:
@@ -183,17 +188,24 @@ def is_ideograph(character: str) -> bool:
 class Merger:
     """The words of the text as runs of pieces, and the merging of pieces that stand together most often."""
 
-    def __init__(self, alphabet: Sequence[str], counts: Counter[str]) -> None:
-        """Spell each word with the alphabet; a word that cannot be spelled has no part in learning."""
+    def __init__(self, alphabet: Sequence[str], counts: Counter[str], *, continuing: str = "##") -> None:
+        """Spell each word with the alphabet; a word that cannot be spelled has no part in learning.
+
+        Args:
+            continuing: what a piece that continues a word begins with.
+        """
         self.pieces = list(alphabet)
+        self.merges: list[Pair] = []
+        """Which two pieces each learned one was made of."""
         self.last_count = 0
         self.num_unspelled = 0
         """Occurrences of the words left out."""
+        self._continuing = continuing
         ids = {piece: id_ for id_, piece in enumerate(alphabet)}
         self._words: list[list[int]] = []
         self._word_counts: list[int] = []
         for word, count in counts.items():
-            spelled = _spell(word, ids)
+            spelled = _spell(word, ids, continuing)
             if spelled is None:
                 self.num_unspelled += count
             elif len(spelled) > 1:
@@ -237,7 +249,8 @@ class Merger:
         # The piece is always new: no merge crosses the borders of a piece before it is whole, so the same
         # characters always grow into it by the same merges: `ab` + `##c` rules out `a` + `##bc`.
         merged = len(self.pieces)
-        self.pieces.append(self.pieces[pair[0]] + self.pieces[pair[1]].removeprefix("##"))
+        self.pieces.append(self.pieces[pair[0]] + self.pieces[pair[1]].removeprefix(self._continuing))
+        self.merges.append(pair)
         changes: dict[Pair, int] = defaultdict(int)
         for index in self._words_with.pop(pair):
             old = self._words[index]
@@ -268,12 +281,12 @@ class Merger:
                 heapq.heappush(self._heap, (-count, pair))
 
 
-def _spell(word: str, ids: dict[str, int]) -> list[int] | None:
+def _spell(word: str, ids: dict[str, int], continuing: str) -> list[int] | None:
     """Return ``word`` in pieces of one character; None when the tokenizer makes it [UNK]."""
     if len(word) > MAX_CHARACTERS_PER_WORD:
         return None
     try:
-        return [ids[word[0]], *(ids[f"##{character}"] for character in word[1:])]
+        return [ids[word[0]], *(ids[continuing + character] for character in word[1:])]
     except KeyError:
         return None
 

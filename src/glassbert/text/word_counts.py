@@ -8,7 +8,7 @@ their counts are added up in the order of the corpus, so that rare words are alw
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -189,11 +189,16 @@ def count_words(
         max_words: how many distinct words are held. When there are more, the rarest are dropped, always whole
             groups of words with the same count, until at most half of that number stays.
     """
+    blocks = _all_blocks(files, on_progress)
+    return add_up(in_order(partial(_count_block, settings), blocks, processes), max_words)
+
+
+def add_up(counts_of_blocks: Iterable[Counter[str]], max_words: int) -> WordCounts:
+    """Add up the counts of blocks of text in their order; see `count_words` for ``max_words``."""
     words: Counter[str] = Counter()
     pruned: Counter[str] = Counter()
     pruned_characters: Counter[str] = Counter()
-    blocks = _all_blocks(files, on_progress)
-    for counts in in_order(partial(_count_block, settings), blocks, processes):
+    for counts in counts_of_blocks:
         words.update(counts)
         if len(words) > max_words:
             rare = _prune(words, max_words // 2)
