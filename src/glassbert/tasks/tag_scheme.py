@@ -73,9 +73,20 @@ class TagSet:
         return tuple(dict.fromkeys(tag.label for tag in self._tags if tag.role != OUTSIDE))
 
     @cached_property
+    def continues(self) -> NDArray[np.bool_]:
+        """Which tag goes on with the span of which, (C + 1, C + 1); never the borders."""
+        continues = np.zeros((len(self) + 1, len(self) + 1), dtype=np.bool_)
+        for row, before in enumerate(self._tags):
+            for column, after in enumerate(self._tags):
+                continues[row, column] = (
+                    before.role in "BI" and after.role in "IE" and before.label == after.label
+                )
+        return continues
+
+    @cached_property
     def legal(self) -> NDArray[np.bool_]:
         """Which tag, by column, can follow which, by row, (C + 1, C + 1)."""
-        legal = self._continues.copy()
+        legal = self.continues.copy()
         legal |= np.outer(
             [*(self._can_end(tag) for tag in self._tags), True],
             [*(self._can_begin(tag) for tag in self._tags), True],
@@ -86,7 +97,7 @@ class TagSet:
     def legal_inside(self) -> NDArray[np.bool_]:
         """Which tag can follow which where no span may begin or end, as inside a word, (C + 1, C + 1)."""
         is_outside = [*(tag.role == OUTSIDE for tag in self._tags), False]
-        return self._continues | np.outer(is_outside, is_outside)
+        return self.continues | np.outer(is_outside, is_outside)
 
     def encode(self, spans: Iterable[PieceSpan], num_pieces: int) -> NDArray[np.int64]:
         """Return the tag of each piece, (N,). The spans must not overlap, and need labels that are known."""
@@ -108,7 +119,7 @@ class TagSet:
         is_outside = self._is_outside[tags]
         is_border = is_outside.copy()  # whether a piece does not continue what the piece before it is in
         is_border[0] = True
-        is_border[1:] |= ~self._continues[tags[:-1], tags[1:]]
+        is_border[1:] |= ~self.continues[tags[:-1], tags[1:]]
         starts = np.flatnonzero(is_border & ~is_outside)
         borders = np.append(np.flatnonzero(is_border), len(tags))
         stops = borders[np.searchsorted(borders, starts, side="right")]
@@ -128,17 +139,6 @@ class TagSet:
     @cached_property
     def _is_outside(self) -> NDArray[np.bool_]:
         return np.array([tag.role == OUTSIDE for tag in self._tags])
-
-    @cached_property
-    def _continues(self) -> NDArray[np.bool_]:
-        """Which tag goes on with the span of which, (C + 1, C + 1); never the borders."""
-        continues = np.zeros((len(self) + 1, len(self) + 1), dtype=np.bool_)
-        for row, before in enumerate(self._tags):
-            for column, after in enumerate(self._tags):
-                continues[row, column] = (
-                    before.role in "BI" and after.role in "IE" and before.label == after.label
-                )
-        return continues
 
     def _can_begin(self, tag: _Tag) -> bool:
         """Tell whether a span can begin with ``tag``: only with I where its label has no B."""
