@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from glassbert.errors import UserError
-from glassbert.training.pretrain import PretrainRecipe, first_difference
+from glassbert.training.claim import first_difference
+from glassbert.training.pretrain import PretrainRecipe
 from glassbert.training.recipe import read_recipe, write_recipe
 
 RECIPE = """

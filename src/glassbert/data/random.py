@@ -31,7 +31,7 @@ class Draw(IntEnum):
     FATE = 11
     REPLACEMENT = 12
     SAMPLED_TOKEN = 13
-    BATCH_ORDER = 13
+    BATCH_ORDER = 14
 
 
 def bits(seed: int, draw: Draw, *keys: Keys) -> NDArray[np.uint64]:

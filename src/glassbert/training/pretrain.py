@@ -18,14 +18,12 @@ from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert
-from glassbert.storage import write_atomically
 from glassbert.tasks.pretrain import Pretrain
+from glassbert.training.claim import claim_folder, plain_tables
 from glassbert.training.loop import TrainResult, train
 from glassbert.training.reading import Reading
-from glassbert.training.recipe import check_keys, settings_from, write_recipe
-from glassbert.training.settings import FREE_TO_CHANGE, TrainSettings
-
-RECIPE = "recipe.toml"
+from glassbert.training.recipe import check_keys, settings_from
+from glassbert.training.settings import TrainSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +108,8 @@ def pretrain(
         seed=recipe.train.seed,
     )
     objective = PretrainObjective(corpus, tokenizer.vocabulary, settings)
-    claim_folder(out, recipe)
+    tables = plain_tables(recipe.tables())
+    claim_folder(out, tables)
     held_out: tuple[PretrainBatch, ...] = ()
     if recipe.data.held_out is not None:
         other = PretrainObjective(Corpus.open(recipe.data.held_out), tokenizer.vocabulary, settings)
@@ -128,7 +127,7 @@ def pretrain(
         guessing_loss=guessing,
     )
     about = {
-        "recipe": {name: _plain(table) for name, table in recipe.tables().items()},
+        "recipe": tables,
         "corpus": {"num_tokens": corpus.num_tokens, "vocab_sha256": corpus.manifest.vocab_sha256},
         "glassbert": glassbert.__version__,
     }
@@ -152,41 +151,3 @@ def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
             f"{shape.max_position_embeddings}; raise the one or lower the other"
         )
     return new_bert(ModelConfig(encoder=shape, head=head, has_pooler=head != "mlm"), seed=recipe.train.seed)
-
-
-def claim_folder(out: Path, recipe: PretrainRecipe) -> None:
-    """Write recipe.toml into the run folder; refuse one that belongs to another run."""
-    text = write_recipe({name: _plain(table) for name, table in recipe.tables().items()})
-    path = out / RECIPE
-    if path.is_file():
-        difference = first_difference(path.read_text(encoding="utf-8"), text)
-        if difference:
-            raise UserError(f"{out} holds a run with another {difference}; name another folder with --out")
-    elif out.is_dir() and any(out.iterdir()):
-        raise UserError(f"{out} is not empty and holds no run; name another folder with --out")
-    out.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text.encode("utf-8"))
-
-
-def first_difference(old: str, new: str) -> str | None:
-    """Return the first setting that differs between two recipes and matters to what is computed."""
-    import tomllib
-
-    before, after = tomllib.loads(old), tomllib.loads(new)
-    for name in after:
-        for key in sorted({*before.get(name, {}), *after[name]}):
-            if name == "train" and key in FREE_TO_CHANGE:
-                continue
-            was, now = before.get(name, {}).get(key), after[name].get(key)
-            if was != now:
-                return f"{name}.{key} ({was!r}, now {now!r})"
-    return None
-
-
-def _plain(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table with paths as strings and without what is not set."""
-    return {
-        key: str(value) if isinstance(value, Path) else value
-        for key, value in table.items()
-        if value is not None
-    }
