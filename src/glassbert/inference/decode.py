@@ -20,6 +20,7 @@ from glassbert.errors import UserError
 from glassbert.inference.candidates import Candidates, best, drawn, forbid
 from glassbert.inference.fused import fused
 from glassbert.model.layout import Batch
+from glassbert.model.lstm import Lstm
 from glassbert.model.seq2seq import SequenceToSequence, Transformer
 
 Method = Literal["greedy", "beam", "sample"]
@@ -165,7 +166,7 @@ class Decoder:
     batch_tokens: int = BATCH_TOKENS
 
     @classmethod
-    def of(cls, network: Transformer, *, batch_tokens: int = BATCH_TOKENS) -> "Decoder":
+    def of(cls, network: Transformer | Lstm, *, batch_tokens: int = BATCH_TOKENS) -> "Decoder":
         """Return a decoder over a fused copy of ``network``; later changes of its weights are not seen."""
         return cls(fused(network, also=["output"]), batch_tokens)
 

@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from glassbert.config import ModelConfig, TransformerConfig
+from glassbert.config import LstmConfig, ModelConfig, TransformerConfig
 from glassbert.model.bert import Bert
+from glassbert.model.lstm import Lstm
 from glassbert.model.seq2seq import Transformer
 
 
@@ -42,6 +43,16 @@ def new_transformer(config: TransformerConfig, *, seed: int) -> Transformer:
     return model
 
 
+def new_lstm(config: LstmConfig, *, seed: int) -> Lstm:
+    """Return a freshly initialised recurrent model; the same seed gives the same weights."""
+    with torch.device("meta"):
+        model = Lstm(config)
+    model.to_empty(device="cpu")
+    model.tie_weights()
+    initialise_evenly(model, torch.Generator().manual_seed(seed))
+    return model
+
+
 def initialise_evenly(model: nn.Module, generator: torch.Generator) -> None:
     """Set the weights so that signals keep their size in both directions: Glorot's uniform; biases zero.
 
@@ -56,5 +67,20 @@ def initialise_evenly(model: nn.Module, generator: torch.Generator) -> None:
             nn.init.ones_(module.weight)
         if isinstance(module, nn.Linear | nn.LayerNorm) and module.bias is not None:
             nn.init.zeros_(module.bias)
+        if isinstance(module, nn.LSTM):
+            _initialise_lstm(module, generator)
     for table in tables:
         nn.init.normal_(table.weight, std=table.embedding_dim**-0.5, generator=generator)
+
+
+def _initialise_lstm(module: nn.LSTM, generator: torch.Generator) -> None:
+    """Draw the weights evenly; open the forget gates, so that a state outlives many steps from the start."""
+    for name, parameter in module.named_parameters():
+        if name.startswith("weight"):
+            bound = module.hidden_size**-0.5
+            nn.init.uniform_(parameter, -bound, bound, generator=generator)
+            continue
+        nn.init.zeros_(parameter)
+        if name.startswith("bias_ih"):
+            with torch.no_grad():
+                parameter[module.hidden_size : 2 * module.hidden_size] = 1.0

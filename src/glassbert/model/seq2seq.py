@@ -8,7 +8,7 @@ Legend: B sequences, T target tokens, S source tokens, D hidden size, W hypothes
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -167,21 +167,15 @@ class Transformer(nn.Module):
     def start(self, source: Batch) -> Cache:
         """Encode the source, and compute once what every step of decoding reads of it."""
         memory, layout = self.encode(source), source.layout
-        num_heads, longest = self.config.encoder.num_attention_heads, layout.max_length
-        positions, owners = layout.positions.to(memory.device), layout.owners.to(memory.device)
-        # Steps meet every source again and again: a rectangle filled up behind short sources serves them
-        # better than runs do, and in a batch sorted by length little has to be filled.
-        shape = (len(self.decoder.blocks), 2, len(layout.lengths), longest, memory.size(1))
-        kept = memory.new_zeros(shape)
-        for own, block in zip(kept, self.decoder.blocks, strict=True):
+        positions = layout.positions.to(memory.device)
+        kept = []
+        for block in self.decoder.blocks:
             assert isinstance(block, Block)
             assert block.cross_attention is not None
-            keys, values = block.cross_attention.keys_and_values(memory, positions)
-            own[0, owners, positions], own[1, owners, positions] = keys, values
-        heads = kept.unflatten(-1, (num_heads, -1)).transpose(3, 4).contiguous()
-        is_filling = torch.arange(longest) >= torch.tensor(layout.lengths)[:, None]
-        mask = torch.zeros(is_filling.shape).masked_fill_(is_filling, -math.inf).to(memory)
-        return Cache(heads, mask[:, None, None] if is_filling.any() else None)
+            kept += [rectangle(x, layout) for x in block.cross_attention.keys_and_values(memory, positions)]
+        num_blocks, num_heads = len(self.decoder.blocks), self.config.encoder.num_attention_heads
+        both = torch.stack(kept).unflatten(0, (num_blocks, 2)).unflatten(-1, (num_heads, -1))
+        return Cache(both.transpose(3, 4).contiguous(), filling_mask(layout, memory))  # (L, 2, B, N, S, H)
 
     def step(self, state: Cache, ids: Tensor, parents: Tensor | None = None) -> Tensor:
         """Feed the next token of each hypothesis, (B, W); return the hidden states behind them, (B * W, D).
@@ -199,17 +193,41 @@ class Transformer(nn.Module):
 
         This is the attention of the decoder's last block to the source, averaged over its heads.
         """
-        pairs: list[Tensor] = []
-        wanted = f"dec.{len(self.decoder.blocks) - 1}.cross."
-
-        def collect(name: str, value: Tensor) -> Tensor:
-            if name.startswith(wanted) and name.endswith("probs"):
-                pairs.extend(value.mean(dim=1).unbind(0))  # (B, N, Q, K), run by run
-            return value
-
-        self(source, target, tap=Tap(collect))
-        return pairs
+        scope = f"dec.{len(self.decoder.blocks) - 1}.cross."
+        return probabilities(lambda tap: self(source, target, tap=tap), scope)
 
     def _embed(self, batch: Batch, tap: Tap | None) -> Tensor:
         check_input(batch, self.embeddings.max_length, self.embeddings.token)
         return self.embeddings(batch.ids, batch.layout.positions.to(batch.ids.device), tap)
+
+
+def rectangle(x: Tensor, layout: Layout) -> Tensor:
+    """Return packed vectors, (S, D), as (B, longest, D) with zeros behind short sequences.
+
+    The steps of decoding meet the same source again and again: there a rectangle is better than runs of
+    equal lengths, and in a batch sorted by length little has to be filled.
+    """
+    filled = x.new_zeros(len(layout.lengths), layout.max_length, x.size(1))
+    filled[layout.owners.to(x.device), layout.positions.to(x.device)] = x
+    return filled
+
+
+def filling_mask(layout: Layout, like: Tensor) -> Tensor | None:
+    """Return what hides the filling of a `rectangle` from attention, (B, 1, 1, longest), if there is any."""
+    is_filling = torch.arange(layout.max_length) >= torch.tensor(layout.lengths)[:, None]
+    if not is_filling.any():
+        return None
+    return torch.zeros(is_filling.shape).masked_fill_(is_filling, -math.inf).to(like)[:, None, None]
+
+
+def probabilities(run: Callable[[Tap], Tensor], scope: str) -> list[Tensor]:
+    """Return the mean over heads of the attention in ``scope``, (T_i, S_i) for each pair of a pass."""
+    pairs: list[Tensor] = []
+
+    def collect(name: str, value: Tensor) -> Tensor:
+        if name.startswith(scope) and name.endswith("probs"):
+            pairs.extend(value.mean(dim=1).unbind(0))  # (B, N, Q, K), one run after the other
+        return value
+
+    run(Tap(collect))
+    return pairs

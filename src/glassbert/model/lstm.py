@@ -1,0 +1,179 @@
+"""The recurrent way to translate, as it was before the Transformer; with attention, or without.
+
+The call shape is the Transformer's, so the same task trains it and the same loop decodes it. What differs is
+the machine: a token's state depends on the state of the token before it, so a sequence of T tokens takes T
+dependent steps. Without attention all that the decoder knows of the source is the encoder's last state.
+
+Legend: B sequences, T target tokens, S source tokens, D hidden size, L layers, W hypotheses of a sequence.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from glassbert.config import BertConfig, LstmConfig
+from glassbert.errors import ModelError
+from glassbert.model.attention import Attention
+from glassbert.model.bert import check_input
+from glassbert.model.layout import Batch, Layout
+from glassbert.model.linear import Linear
+from glassbert.model.seq2seq import filling_mask, probabilities, rectangle
+from glassbert.model.tap import Tap, within
+
+State = tuple[Tensor, Tensor]
+"""Hidden and cell state of every layer, (L, B, D) each."""
+
+
+class LstmState:
+    """What the decoder remembers of each sequence between steps."""
+
+    def __init__(self, last: State, keys: Tensor | None, values: Tensor | None, mask: Tensor | None) -> None:
+        """Begin with no step done.
+
+        Args:
+            last: (L, B, D) each, for one hypothesis of each sequence.
+            keys: What attention reads of the source, (B, 1, S, D), as are ``values``.
+            mask: (B, 1, 1, S), added to the scores.
+        """
+        self.last, self.keys, self.values, self.mask = last, keys, values, mask
+        self.width = 1
+
+    def branch(self, width: int, parents: Tensor | None) -> None:
+        """Let ``width`` hypotheses of each sequence continue those that ``parents``, (B, W), names."""
+        if parents is not None:
+            firsts = torch.arange(len(parents), device=parents.device)[:, None] * self.width
+            self._select((firsts + parents).flatten())
+        self.width = width
+
+    def keep(self, order: Tensor) -> None:
+        """Go on with some of the sequences: the one at place i is that which was at ``order[i]``."""
+        hypotheses = torch.arange(self.width, device=order.device)
+        self._select((order[:, None] * self.width + hypotheses).flatten())
+        if self.keys is not None and self.values is not None:
+            self.keys, self.values = self.keys[order], self.values[order]
+        if self.mask is not None:
+            self.mask = self.mask[order]
+
+    def _select(self, rows: Tensor) -> None:
+        hidden, cell = self.last
+        if len(rows) != hidden.size(1) or not torch.equal(rows, torch.arange(len(rows), device=rows.device)):
+            self.last = hidden.index_select(1, rows), cell.index_select(1, rows)
+
+
+class Lstm(nn.Module):
+    """An encoder that reads both ways, a decoder, attention between them or not, one shared embedding."""
+
+    def __init__(self, config: LstmConfig) -> None:
+        super().__init__()
+        width, depth = config.hidden_size, config.num_hidden_layers
+        self.config = config
+        self.token = nn.Embedding(config.vocab_size, width)
+        dropout = config.hidden_dropout_prob if depth > 1 else 0.0
+        self.encoder = nn.LSTM(width, width // 2, depth, dropout=dropout, bidirectional=True)
+        self.decoder = nn.LSTM(width, width, depth, dropout=dropout)
+        self.attention = Attention(_attention_shape(config)) if config.has_attention else None
+        self.norm = nn.LayerNorm(width)
+        self.output = Linear(width, config.vocab_size)
+        self.tie_weights()
+
+    def tie_weights(self) -> None:
+        """Let the output be the token embedding's matrix."""
+        self.output.weight = self.token.weight
+
+    def forward(self, source: Batch, target: Batch, *, tap: Tap | None = None) -> Tensor:
+        """Return the hidden states behind each token of the target, (T, D), by teacher forcing."""
+        memory, last = self.encode(source)
+        check_input(target, self.config.max_length, self.token)
+        hidden, _ = _run(self.decoder, self._embed(target.ids), target.layout, last)
+        if self.attention is not None:
+            hidden = self.attention(
+                hidden,
+                target.layout,
+                memory=memory,
+                memory_layout=source.layout,
+                residual=hidden,
+                tap=within(tap, "cross"),
+            )
+        return self._finish(hidden)
+
+    def encode(self, source: Batch) -> tuple[Tensor, State]:
+        """Return the source's states, (S, D), and the last ones of every layer."""
+        check_input(source, self.config.max_length, self.token)
+        memory, (hidden, cell) = _run(self.encoder, self._embed(source.ids), source.layout)
+        return memory, (_both_ways(hidden), _both_ways(cell))
+
+    def start(self, source: Batch) -> LstmState:
+        """Encode the source, and compute once what every step of decoding reads of it."""
+        memory, last = self.encode(source)
+        if self.attention is None:
+            return LstmState(last, None, None, None)
+        keys, values = self.attention.keys_and_values(memory, source.layout.positions)
+        return LstmState(
+            last,
+            rectangle(keys, source.layout)[:, None],
+            rectangle(values, source.layout)[:, None],
+            filling_mask(source.layout, memory),
+        )
+
+    def step(self, state: LstmState, ids: Tensor, parents: Tensor | None = None) -> Tensor:
+        """Feed the next token of each hypothesis, (B, W); return the hidden states behind them, (B * W, D).
+
+        Args:
+            parents: Which hypothesis of the last step each one continues, (B, W); its own number when None.
+        """
+        state.branch(ids.size(1), parents)
+        outputs, state.last = self.decoder(self._embed(ids.flatten())[None], state.last)
+        hidden = outputs[0]
+        if self.attention is not None:
+            assert state.keys is not None
+            assert state.values is not None
+            no_positions = torch.zeros(0)
+            hidden = self.attention.step(
+                hidden, no_positions, state.keys, state.values, mask=state.mask, residual=hidden
+            )
+        return self._finish(hidden)
+
+    def alignments(self, source: Batch, target: Batch) -> list[Tensor]:
+        """Return how much each target token looked at each source token, (T_i, S_i) for each pair."""
+        if self.attention is None:
+            raise ModelError("a model without attention has no alignment; train one with has_attention true")
+        return probabilities(lambda tap: self(source, target, tap=tap), "cross.")
+
+    def _embed(self, ids: Tensor) -> Tensor:
+        hidden = self.token(ids) * math.sqrt(self.token.embedding_dim)
+        return F.dropout(hidden, self.config.hidden_dropout_prob, self.training)
+
+    def _finish(self, hidden: Tensor) -> Tensor:
+        return F.dropout(self.norm(hidden), self.config.hidden_dropout_prob, self.training)
+
+
+def _attention_shape(config: LstmConfig) -> BertConfig:
+    return BertConfig(
+        vocab_size=config.vocab_size,
+        hidden_size=config.hidden_size,
+        num_attention_heads=1,
+        hidden_dropout_prob=config.hidden_dropout_prob,
+        attention_probs_dropout_prob=0.0,
+        pad_token_id=config.pad_token_id,
+    )
+
+
+def _run(lstm: nn.LSTM, x: Tensor, layout: Layout, first: State | None = None) -> tuple[Tensor, State]:
+    """Run over packed sequences, (T, D), without padding; return all outputs and the last states."""
+    lengths = torch.tensor(layout.lengths)
+    by_length = lengths.argsort(descending=True, stable=True)
+    ranks = by_length.argsort()
+    # torch wants the first tokens of all sequences, longest first, then all second tokens, and so on.
+    by_time = (layout.positions * len(lengths) + ranks[layout.owners]).argsort()
+    sizes = torch.bincount(layout.positions)
+    packed = PackedSequence(x[by_time.to(x.device)], sizes, by_length.to(x.device), ranks.to(x.device))
+    outputs, last = lstm(packed, first)
+    return outputs.data[by_time.argsort().to(x.device)], last
+
+
+def _both_ways(states: Tensor) -> Tensor:
+    """Join the last states of the two directions, (2 L, B, D / 2), to (L, B, D)."""
+    return torch.cat([states[0::2], states[1::2]], dim=2)
