@@ -107,7 +107,7 @@ def test_the_threshold_gives_what_it_promises_and_none_gives_more(
         ("exact_match", best.exact_match, best.exact_match_threshold),
         ("f1", best.f1, best.f1_threshold),
     ):
-        scores = {key: of_one[name] for key, of_one in naive.items()}
+        scores = {key: of_one[name] if gold[key] else not guess[key] for key, of_one in naive.items()}
         candidates = [-1e9, *no_answer.values()]
         assert naive_scores.score_at(threshold, gold, no_answer, scores) == pytest.approx(promised)
         assert promised == pytest.approx(

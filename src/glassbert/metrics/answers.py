@@ -138,14 +138,18 @@ def best_no_answer_threshold(
     """Find the thresholds that SQuAD 2.0's script finds; a question whose score is higher gets no answer.
 
     Scores may be probabilities or differences of logits. Questions of equal score stand or fall together (the
-    script splits them by their order in the file, and so promises what no threshold gives).
+    script splits them by their order in the file, and so promises what no threshold gives). Like the script it
+    takes any guess that is not empty for an answer, even "the", which the scores forgive.
 
     Args:
         guess: The best answer of each question that is not empty.
         no_answer: How much speaks for the question having no answer.
     """
     measure = measure_for(name, gold)
-    scores = {key: measure.best(gold[key], guess[key]) for key in gold}
+    scores = {
+        key: measure.best(answers, guess[key]) if answers else (float(not guess[key]),) * 2
+        for key, answers in gold.items()
+    }
     exact, exact_threshold = _best_threshold(gold, no_answer, {key: both[0] for key, both in scores.items()})
     f1, f1_threshold = _best_threshold(gold, no_answer, {key: both[1] for key, both in scores.items()})
     return NoAnswerThreshold(exact, exact_threshold, f1, f1_threshold)
