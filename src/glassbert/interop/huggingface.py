@@ -159,7 +159,7 @@ def _fill(
             f"{_nearest_stored(missing[0], stored, found)}; the file does not fit its config.json"
         )
     for name, tensor in found.items():
-        _check_tensor(to_theirs(name), tensor, expected[name], source)
+        check_tensor(to_theirs(name), tensor, expected[name], source)
     new = sorted(set(expected) - set(found))
     _assign(model, found, seed if new else None)
     kept = tuple(sorted(to_theirs(name) for name in found))
@@ -187,7 +187,8 @@ def _check_tie(found: dict[str, Tensor], source: Path) -> None:
         )
 
 
-def _check_tensor(name: str, tensor: Tensor, shape: torch.Size, source: Path) -> None:
+def check_tensor(name: str, tensor: Tensor, shape: torch.Size, source: Path) -> None:
+    """Refuse a tensor of another shape or kind than the model has, or with numbers that are none."""
     if tensor.shape != shape:
         raise ModelError(
             f"{source.parent}: {name} has shape {tuple(tensor.shape)}; config.json asks for {tuple(shape)}"
