@@ -1,0 +1,61 @@
+"""Which epoch a step belongs to, when epochs are planned one by one and differ in their number of batches."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+Batch = TypeVar("Batch")
+
+_KEPT_EPOCHS = 2  # the batches of two epochs may be asked for in turn where one ends and the next begins
+
+
+class Epochs(Generic[Batch]):
+    """The plans of a run's epochs, made when they are needed."""
+
+    def __init__(self, plan: Callable[[int], Sequence[Batch]]) -> None:
+        """Remember how to plan.
+
+        Args:
+            plan: Returns the batches of an epoch, the same whenever it is asked.
+        """
+        self._plan = plan
+        self._plans: dict[int, Sequence[Batch]] = {}
+        self._counts: list[int] = []
+
+    def batch(self, step: int) -> Batch:
+        """Return the batch of a step."""
+        epoch, index = self.place_of(step)
+        return self._planned(epoch)[index]
+
+    def place_of(self, step: int) -> tuple[int, int]:
+        """Return the epoch of a step, and which of its batches the step is."""
+        epoch = 0
+        while step >= self.num_batches(epoch):
+            step -= self.num_batches(epoch)
+            epoch += 1
+        return epoch, step
+
+    def num_batches(self, epoch: int) -> int:
+        """Return how many batches an epoch has."""
+        while len(self._counts) <= epoch:
+            self._counts.append(len(self._planned(len(self._counts))))
+        return self._counts[epoch]
+
+    def num_done(self, step: int) -> float:
+        """Return how many epochs are done before a step."""
+        epoch, index = self.place_of(step)
+        return epoch + index / self.num_batches(epoch)
+
+    def steps_in(self, num_epochs: float) -> int:
+        """Return the number of steps that ``num_epochs`` take, at least one."""
+        whole = int(num_epochs)
+        steps = sum(self.num_batches(epoch) for epoch in range(whole))
+        rest = num_epochs - whole
+        return max(1, steps + (math.ceil(rest * self.num_batches(whole)) if rest else 0))
+
+    def _planned(self, epoch: int) -> Sequence[Batch]:
+        if epoch not in self._plans:
+            while len(self._plans) >= _KEPT_EPOCHS:
+                del self._plans[next(iter(self._plans))]
+            self._plans[epoch] = self._plan(epoch)
+        return self._plans[epoch]
