@@ -85,7 +85,12 @@ def test_batches_depend_on_seed_epoch_and_step_alone() -> None:
     assert {step: other.batch(step).members.tolist() for step in reversed(steps)} == wanted
     different = TranslateObjective(pairs, batch_tokens=200, seed=2)
     assert different.batch(0).members.tolist() != wanted[0]
-    assert one.batch(one.epochs.num_batches(0)).members.tolist() != wanted[0]
+    num_batches = [one.epochs.num_batches(epoch) for epoch in range(2)]
+    first, second = (
+        {frozenset(one.batch(start + index).members.tolist()) for index in range(count)}
+        for start, count in ((0, num_batches[0]), (num_batches[0], num_batches[1]))
+    )
+    assert not first & second, "an epoch brings other pairs together"
 
 
 def test_neighbours_in_a_batch_have_equal_shapes() -> None:
@@ -94,8 +99,8 @@ def test_neighbours_in_a_batch_have_equal_shapes() -> None:
     lengths = [objective.batch(step).source_lengths for step in range(num_batches)]
     assert np.mean([len(set(batch)) for batch in lengths]) < 4
     # Yet long and short batches take turns.
-    firsts = np.array([batch[0] for batch in lengths])
-    assert abs(np.corrcoef(firsts, np.arange(num_batches))[0, 1]) < 0.4
+    steps = np.diff([batch[0] for batch in lengths])
+    assert 0.3 < np.mean(steps < 0) < 0.7
 
 
 def test_texts_are_encoded_and_what_is_too_long_is_counted(tokenizer: SubwordTokenizer) -> None:
