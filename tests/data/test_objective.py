@@ -27,7 +27,9 @@ def objective_of(
     corpus: MemoryCorpus | Corpus, batch_counts: list[int] | None = None, **told: Any
 ) -> PretrainObjective:
     told_all = ObjectiveSettings(**{"seed": 1, "max_length": 32, "batch_tokens": 256, **told})
-    return PretrainObjective(corpus, VOCABULARY, told_all, batch_counts=batch_counts or ())
+    objective = PretrainObjective(corpus, VOCABULARY, told_all)
+    objective.batch_counts = list(batch_counts or ())
+    return objective
 
 
 def epoch_batches(objective: PretrainObjective, epoch: int = 0) -> list[PretrainBatch]:

@@ -6,24 +6,13 @@ import pytest
 from corpora import FIRST_WORD, VOCABULARY, MemoryCorpus
 from glassbert.data import unigram
 from glassbert.data.masking import maskable
-from glassbert.data.unigram import guessing_loss, token_counts, unigram_entropy
+from glassbert.data.unigram import guessing_loss, token_counts
 
 
 def corpus_of(ids: list[int]) -> MemoryCorpus:
     return MemoryCorpus(
         np.array(ids), np.ones(len(ids), dtype=bool), np.array([len(ids)]), np.array([1], dtype=np.int64)
     )
-
-
-def test_the_entropy_is_that_of_the_words_alone() -> None:
-    a, b, c = (VOCABULARY.id(piece) for piece in "abc")
-    corpus = corpus_of([a, a, b, c, VOCABULARY.unk_id, VOCABULARY.unk_id])
-    assert unigram_entropy(corpus, VOCABULARY) == pytest.approx(1.5 * math.log(2))
-
-
-def test_a_corpus_of_one_word_or_none_has_no_entropy() -> None:
-    assert str(unigram_entropy(corpus_of([VOCABULARY.id("a")] * 9), VOCABULARY)) == "0.0"
-    assert unigram_entropy(corpus_of([VOCABULARY.unk_id]), VOCABULARY) == 0
 
 
 def test_counts_do_not_depend_on_the_blocks_they_are_read_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def small_task(dropout: float = 0.1) -> Pretrain:
     )
     bert = new_bert(ModelConfig(encoder=shape, head="pretraining"), seed=0)
     held_out = tuple(objective.evaluation_batches(500))
-    return Pretrain(bert, Tokenizer(VOCABULARY), objective, held_out=held_out, guessing_loss=5.0)
+    return Pretrain(bert, Tokenizer(VOCABULARY), objective, held_out=held_out, guess=lambda: 5.0)
 
 
 def with_event(task: Pretrain, step: int, event: Callable[[], None]) -> Pretrain:

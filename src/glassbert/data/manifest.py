@@ -1,5 +1,6 @@
 """The manifest of a corpus: what it was made of, how much it holds, and the fingerprint of each file."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -87,6 +88,12 @@ class Manifest:
     def has_documents(self) -> bool:
         """Whether there is a document boundary at all, without which no sentence is from elsewhere."""
         return self.num_documents > 1
+
+    @property
+    def content_sha256(self) -> str:
+        """Stands for the text as it was cut into tokens, sentences and documents, wherever it lies."""
+        sums = "".join(sha256 for shard in self.shards for _, sha256 in sorted(shard.sha256.items()))
+        return hashlib.sha256(sums.encode("ascii")).hexdigest()
 
     def totals(self) -> dict[str, Any]:
         """Return the counts over all shards by name."""

@@ -4,7 +4,7 @@ A batch is a pure function of settings, seed and step. Nothing else is kept, so 
 any step, on any number of processes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -85,17 +85,12 @@ class PretrainObjective:
         corpus: Corpus,
         vocabulary: Vocabulary,
         settings: ObjectiveSettings,
-        *,
-        batch_counts: Sequence[int] = (),
     ) -> None:
-        """Check that the corpus can be used.
-
-        Args:
-            batch_counts: `batch_counts` of an earlier run, which saves planning past epochs anew.
-        """
+        """Check that the corpus can be used."""
         self.settings = settings
-        self.batch_counts = list(batch_counts)
-        """How many batches each epoch has, for the epochs known so far."""
+        self.batch_counts: list[int] = []
+        """How many batches each epoch has, for the epochs known so far. What an earlier session knew may be
+        put here, which saves planning past epochs anew."""
         self._corpus = corpus
         self._vocabulary = vocabulary
         self._masker = Masker(settings.mask, vocabulary)
@@ -113,7 +108,8 @@ class PretrainObjective:
     def epoch_of(self, step: int) -> tuple[int, int]:
         """Return the epoch of a step, and which of its batches the step is."""
         epoch = 0
-        while step >= self.num_batches(epoch):
+        # An epoch has at least one batch, so that its first one is found without planning it.
+        while step and step >= self.num_batches(epoch):
             step -= self.num_batches(epoch)
             epoch += 1
         return epoch, step

@@ -12,13 +12,6 @@ from glassbert.text.vocabulary import Vocabulary
 _BLOCK_TOKENS = 1 << 20
 
 
-def unigram_entropy(corpus: Corpus, vocabulary: Vocabulary) -> float:
-    """Return the entropy, in nats, of the tokens that may be masked."""
-    counts = token_counts(corpus, len(vocabulary))[maskable(vocabulary)]
-    shares = counts[counts > 0] / max(1, counts.sum())
-    return float(-(shares * np.log(shares)).sum()) + 0.0  # not -0.0
-
-
 def guessing_loss(corpus: Corpus, vocabulary: Vocabulary, labels: Iterable[NDArray[np.int64]]) -> float:
     """Return the loss, in nats, of guessing ``labels`` of other text by how often each token occurs here."""
     is_maskable = maskable(vocabulary)

@@ -4,7 +4,7 @@ Legend: B sequences, T tokens, M predictions, D hidden size.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,17 +68,20 @@ class Pretrain:
         objective: PretrainObjective,
         *,
         held_out: Sequence[PretrainBatch] = (),
-        guessing_loss: float | None = None,
+        guess: Callable[[], float] | None = None,
     ) -> None:
         """Put the parts together.
 
         Args:
             held_out: Batches of text that is not trained on, with fixed masks.
-            guessing_loss: Loss of guessing by frequency alone: what has to be beaten.
+            guess: Returns the loss of guessing by frequency alone, which has to be beaten. The whole corpus
+                is counted for it, so it is not asked for before it is needed.
         """
         self.module = PretrainModule(bert)
         self.tokenizer, self.objective = tokenizer, objective
-        self.held_out, self.guessing_loss = held_out, guessing_loss
+        self.held_out = held_out
+        self._guess = guess
+        self._guessing_loss: float | None = None
         self.best_by = ("mlm_loss", False)
         has_pairs = objective.settings.has_pairs
         self.loss_weights = {"mlm_loss": 1.0, "nsp_loss": 1.0} if has_pairs else {"mlm_loss": 1.0}
@@ -105,12 +108,29 @@ class Pretrain:
 
     def epoch_of(self, step: int) -> float:
         epoch, index = self.objective.epoch_of(step)
-        return epoch + index / self.objective.num_batches(epoch)
+        # An epoch that is not begun need not be planned.
+        return epoch + (index / self.objective.num_batches(epoch) if index else 0.0)
 
     def steps_in_epochs(self, num_epochs: float) -> int:
         whole = int(num_epochs)
         steps = sum(self.objective.num_batches(epoch) for epoch in range(whole))
-        return max(1, steps + math.ceil((num_epochs - whole) * self.objective.num_batches(whole)))
+        if num_epochs > whole:
+            steps += math.ceil((num_epochs - whole) * self.objective.num_batches(whole))
+        return max(1, steps)
+
+    @property
+    def guessing_loss(self) -> float | None:
+        """The loss of guessing by frequency alone, if it is known how to get it."""
+        if self._guessing_loss is None and self._guess is not None:
+            self._guessing_loss = self._guess()
+        return self._guessing_loss
+
+    def data_state(self) -> dict[str, Any]:
+        return {"batch_counts": self.objective.batch_counts, "guessing_loss": self._guessing_loss}
+
+    def restore_data_state(self, state: Mapping[str, Any]) -> None:
+        self.objective.batch_counts = list(state["batch_counts"])
+        self._guessing_loss = state["guessing_loss"]
 
     def evaluate(self) -> dict[str, float]:
         totals: dict[str, float] = {}
@@ -123,13 +143,14 @@ class Pretrain:
 
     def verdict(self, metrics: Mapping[str, float]) -> str:
         values = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-        if self.guessing_loss is None:
+        guessing_loss = self.guessing_loss
+        if guessing_loss is None:
             return f"held out: {values}"
-        gain = self.guessing_loss - metrics["mlm_loss"]
+        gain = guessing_loss - metrics["mlm_loss"]
         meaning = (
             "better than guessing by frequency: learning" if gain > 0.05 else "no better than guessing yet"
         )
-        return f"held out: {values}  (frequency alone gives {self.guessing_loss:.4f}; {meaning})"
+        return f"held out: {values}  (frequency alone gives {guessing_loss:.4f}; {meaning})"
 
     def save(self, folder: Path, weights: Mapping[str, Tensor], run: Mapping[str, Any]) -> None:
         with torch.device("meta"):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -66,3 +66,14 @@ def depth_in_bert(name: str, num_blocks: int) -> int:
     if ".encoder.blocks." in name:
         return 1 + int(name.split(".encoder.blocks.")[1].split(".")[0])
     return 1 + num_blocks
+
+
+@runtime_checkable
+class RemembersData(Protocol):
+    """A task that finds its place in the data faster with what an earlier session learned about it."""
+
+    def data_state(self) -> dict[str, Any]:
+        """Return what a checkpoint shall keep, as JSON has it."""
+
+    def restore_data_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what `data_state` returned; nothing that is computed may depend on it."""

@@ -4,7 +4,7 @@ import errno
 import re
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ class Progress:
     best: float | None = None
     """Best value of the metric that chooses."""
     best_step: int | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What the task shall be given back; see `RemembersData`."""
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,51 @@
-"""A run folder belongs to one recipe: the same command goes on with it, another is refused."""
+"""A run folder belongs to one recipe on one text: the same command goes on with it, another is refused."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from glassbert.errors import UserError
-from glassbert.storage import write_atomically
+from glassbert.errors import DataError, UserError
+from glassbert.storage import read_json, write_atomically, write_json
 from glassbert.training.recipe import write_recipe
 from glassbert.training.settings import FREE_TO_CHANGE
 
 RECIPE = "recipe.toml"
+DATA = "data.json"
 Tables = dict[str, dict[str, Any]]
 
 
-def claim_folder(out: Path, tables: Tables) -> None:
-    """Write recipe.toml into the run folder; refuse one that belongs to another run."""
+def claim_folder(out: Path, tables: Tables, complete: Callable[[Tables], Tables] = dict) -> None:
+    """Write recipe.toml into the run folder; refuse one that belongs to another run.
+
+    Args:
+        complete: Adds what a recipe does not say: that of an older run knows no settings that came later.
+    """
     text = write_recipe(tables)
     path = out / RECIPE
     if path.is_file():
-        difference = first_difference(path.read_text(encoding="utf-8"), text)
+        before = complete(tomllib.loads(path.read_text(encoding="utf-8")))
+        difference = first_difference(write_recipe(before), text)
         if difference:
             raise UserError(f"{out} holds a run with another {difference}; name another folder with --out")
-    elif out.is_dir() and any(out.iterdir()):
+    elif out.is_dir() and any(not path.name.startswith(".") for path in out.iterdir()):
+        # Hidden files are another process that claims the folder too, or one that was killed while it did.
         raise UserError(f"{out} is not empty and holds no run; name another folder with --out")
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.encode("utf-8"))
+
+
+def claim_data(out: Path, data: Mapping[str, Any]) -> None:
+    """Write data.json into the run folder; refuse to go on with text that has changed."""
+    path = out / DATA
+    before = read_json(path) if path.is_file() else {}
+    for name, now in data.items():
+        if name in before and before[name] != now:
+            raise DataError(
+                f"data.{name} is not the text that {out} was begun with ({before[name]['num_tokens']:,} "
+                f"tokens, now {now['num_tokens']:,}); build it as it was, or name another folder with --out"
+            )
+    write_json(path, data)
 
 
 def first_difference(old: str, new: str) -> str | None:

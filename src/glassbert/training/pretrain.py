@@ -12,14 +12,14 @@ from glassbert.data.masking import Masking
 from glassbert.data.objective import PretrainObjective
 from glassbert.data.settings import ObjectiveSettings
 from glassbert.data.shards import Corpus
-from glassbert.data.unigram import guessing_loss, unigram_entropy
+from glassbert.data.unigram import guessing_loss
 from glassbert.errors import UserError
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert
 from glassbert.tasks.pretrain import Pretrain
-from glassbert.training.claim import claim_folder, plain_tables
+from glassbert.training.claim import claim_data, claim_folder, plain_tables
 from glassbert.training.loop import TrainResult, train
 from glassbert.training.reading import Reading
 from glassbert.training.recipe import check_keys, settings_from
@@ -108,27 +108,26 @@ def pretrain(
         seed=recipe.train.seed,
     )
     objective = PretrainObjective(corpus, tokenizer.vocabulary, settings)
-    tables = plain_tables(recipe.tables())
-    claim_folder(out, tables)
+    corpora = {"corpus": corpus}
     held_out: tuple[PretrainBatch, ...] = ()
     if recipe.data.held_out is not None:
-        other = PretrainObjective(Corpus.open(recipe.data.held_out), tokenizer.vocabulary, settings)
+        corpora["held_out"] = Corpus.open(recipe.data.held_out)
+        other = PretrainObjective(corpora["held_out"], tokenizer.vocabulary, settings)
         held_out = tuple(other.evaluation_batches(recipe.data.held_out_tokens))
-    guessing = (
-        guessing_loss(corpus, tokenizer.vocabulary, [batch.mlm_labels for batch in held_out])
-        if held_out
-        else unigram_entropy(corpus, tokenizer.vocabulary)
-    )
+    tables = plain_tables(recipe.tables())
+    data = {name: _identity(corpus) for name, corpus in corpora.items()}
+    claim_folder(out, tables, lambda before: plain_tables(PretrainRecipe.of(before).tables()))
+    claim_data(out, data)
     task = Pretrain(
         make_model(recipe, len(tokenizer.vocabulary)),
         tokenizer,
         objective,
         held_out=held_out,
-        guessing_loss=guessing,
+        guess=lambda: guessing_loss(corpus, tokenizer.vocabulary, [batch.mlm_labels for batch in held_out]),
     )
     about = {
         "recipe": tables,
-        "corpus": {"num_tokens": corpus.num_tokens, "vocab_sha256": corpus.manifest.vocab_sha256},
+        "data": data,
         "glassbert": glassbert.__version__,
     }
     return train(task, recipe.train, out, about=about, tell=tell, show=show)
@@ -151,3 +150,12 @@ def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
             f"{shape.max_position_embeddings}; raise the one or lower the other"
         )
     return new_bert(ModelConfig(encoder=shape, head=head, has_pooler=head != "mlm"), seed=recipe.train.seed)
+
+
+def _identity(corpus: Corpus) -> dict[str, Any]:
+    manifest = corpus.manifest
+    return {
+        "num_tokens": manifest.num_tokens,
+        "content_sha256": manifest.content_sha256,
+        "vocab_sha256": manifest.vocab_sha256,
+    }

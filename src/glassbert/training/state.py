@@ -3,6 +3,8 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from torch import Tensor
 
 from glassbert.errors import RunFailed
 from glassbert.storage import new_folder
-from glassbert.tasks.task import Task
+from glassbert.tasks.task import RemembersData, Task
 from glassbert.training.checkpoint import (
     Progress,
     Snapshot,
@@ -35,7 +37,6 @@ class TrainState:
 
     def __init__(self, task: Task, settings: TrainSettings, processes: Processes) -> None:
         self.task, self.settings, self.processes = task, settings, processes
-        self.num_steps = _num_steps(task, settings)
         self.module = processes.wrap(task.module, settings.strategy, task.blocks())
         self.optimizer = make_optimizer(task.module, task.depth_of, settings)
         self.average = Average(task.module.parameters(), settings.ema_decay) if settings.ema_decay else None
@@ -43,6 +44,14 @@ class TrainState:
         self.names: dict[Tensor, str] = {p: name for name, p in task.module.named_parameters()}
         self.progress = Progress()
         self._elapsed_before_s, self._started_at = 0.0, time.monotonic()
+
+    @cached_property
+    def num_steps(self) -> int | None:
+        """Updates of the whole run; None when the clock ends it. Known late: epochs may have to be planned to
+        count them, but not those that an earlier session has counted."""
+        if self.settings.minutes is not None:
+            return None
+        return self.settings.steps or self.task.steps_in_epochs(self.settings.epochs or 1.0)
 
     @property
     def step(self) -> int:
@@ -101,7 +110,7 @@ class TrainState:
             raise RunFailed(f"step {step}, batch of epoch {self.task.epoch_of(step):.2f}: {error}") from None
         if self.average:
             self.average.update()
-        self.progress = Progress(step + 1, self.elapsed_s, self.progress.best, self.progress.best_step)
+        self.progress = replace(self.progress, step=step + 1, elapsed_s=self.elapsed_s)
         return result, rate, counts
 
     def note_metrics(self, metrics: Mapping[str, float]) -> bool:
@@ -110,7 +119,7 @@ class TrainState:
         value, best = metrics.get(name), self.progress.best
         if value is None or (best is not None and (value <= best if is_higher_better else value >= best)):
             return False
-        self.progress = Progress(self.step, self.elapsed_s, value, self.step)
+        self.progress = replace(self.progress, elapsed_s=self.elapsed_s, best=value, best_step=self.step)
         return True
 
     @contextmanager
@@ -138,7 +147,8 @@ class TrainState:
         if self.average:
             values = zip(self.names.values(), self.average.values, strict=True)
             tensors |= {f"average.{name}": full(value) for name, value in values}
-        snapshot = Snapshot(self.progress, tensors)
+        data = self.task.data_state() if isinstance(self.task, RemembersData) else {}
+        snapshot = Snapshot(replace(self.progress, data=data), tensors)
         self.processes.run_on_main(
             lambda: save_checkpoint(
                 run, snapshot, lambda folder: self.task.save(folder, weights, about), keep=self.settings.keep
@@ -169,6 +179,8 @@ class TrainState:
                 like(snapshot.tensors[f"average.{name}"], parameter) for parameter, name in self.names.items()
             ]
         self.progress = snapshot.progress
+        if snapshot.progress.data and isinstance(self.task, RemembersData):
+            self.task.restore_data_state(snapshot.progress.data)
         self._elapsed_before_s, self._started_at = snapshot.progress.elapsed_s, time.monotonic()
 
     def _progress_of_update(self) -> float:
@@ -193,10 +205,3 @@ class TrainState:
     def _weights(self) -> dict[str, Tensor]:
         # Copies: averaged weights are swapped out again before they are written.
         return {name: full(parameter).cpu().clone() for parameter, name in self.names.items()}
-
-
-def _num_steps(task: Task, settings: TrainSettings) -> int | None:
-    """Return the number of updates of the run; None when the clock ends it."""
-    if settings.minutes is not None:
-        return None
-    return settings.steps or task.steps_in_epochs(settings.epochs or 1.0)

@@ -1,0 +1,53 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glassbert.errors import DataError, UserError
+from glassbert.storage import read_json
+from glassbert.training.claim import RECIPE, claim_data, claim_folder
+
+TABLES: dict[str, dict[str, Any]] = {"train": {"steps": 5, "keep": 2}}
+DATA = {"corpus": {"num_tokens": 10, "content_sha256": "a"}}
+
+
+def test_a_folder_goes_on_with_its_own_recipe_only(tmp_path: Path) -> None:
+    claim_folder(tmp_path / "run", TABLES)
+    claim_folder(tmp_path / "run", {"train": {"steps": 5, "keep": 3}})
+    with pytest.raises(UserError, match=r"holds a run with another train.steps \(5, now 6\)"):
+        claim_folder(tmp_path / "run", {"train": {"steps": 6, "keep": 2}})
+
+
+def test_a_folder_with_other_things_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(UserError, match="is not empty and holds no run"):
+        claim_folder(tmp_path, TABLES)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_claim_that_was_killed_can_be_made_again(tmp_path: Path) -> None:
+    (tmp_path / ".recipe.toml.0123abcd.part").write_text("[tra")
+    claim_folder(tmp_path, TABLES)
+    assert (tmp_path / RECIPE).is_file()
+
+
+def test_a_setting_that_came_after_the_run_began_does_not_stop_it(tmp_path: Path) -> None:
+    claim_folder(tmp_path, TABLES)
+    newer = {"train": {**TABLES["train"], "patience": 0}}
+    with pytest.raises(UserError, match="patience"):
+        claim_folder(tmp_path, newer)
+
+    def complete(tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        return {"train": {"patience": 0, **tables["train"]}}
+
+    claim_folder(tmp_path, newer, complete)
+    with pytest.raises(UserError, match="patience"):
+        claim_folder(tmp_path, {"train": {**TABLES["train"], "patience": 1}}, complete)
+
+
+def test_text_that_has_changed_is_refused_and_named(tmp_path: Path) -> None:
+    claim_data(tmp_path, DATA)
+    claim_data(tmp_path, DATA)
+    with pytest.raises(DataError, match=r"data.corpus is not the text .* \(10 tokens, now 12\)"):
+        claim_data(tmp_path, {"corpus": {"num_tokens": 12, "content_sha256": "b"}})
+    assert read_json(tmp_path / "data.json") == DATA
