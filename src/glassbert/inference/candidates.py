@@ -3,7 +3,6 @@
 Legend: B sequences, W hypotheses of each, V vocabulary, C candidates of a sequence.
 """
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -95,9 +94,3 @@ def top(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
     columns = torch.cat([(groups[:, :, None] + members).flatten(1), ungrouped], dim=1)
     values, places = rows.gather(1, columns).topk(count, dim=1)
     return values, columns.gather(1, places)
-
-
-def forbid(log_probs: Tensor, ids: tuple[int, ...]) -> None:
-    """Make tokens impossible, in place."""
-    for token in ids:
-        log_probs[..., token] = -math.inf

@@ -6,6 +6,7 @@ sequence, one search over the vocabulary for all of them, and sequences that are
 Legend: B sequences still being written, W hypotheses of each, C candidates, t tokens written so far.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,7 +18,7 @@ from torch import Tensor
 from glassbert.data.batching import batches_by_length
 from glassbert.data.random import Draw, uniform
 from glassbert.errors import UserError
-from glassbert.inference.candidates import Candidates, best, drawn, forbid
+from glassbert.inference.candidates import Candidates, best, drawn
 from glassbert.inference.fused import fused
 from glassbert.model.layout import Batch
 from glassbert.model.lstm import Lstm
@@ -121,7 +122,7 @@ class _Search:
             ids, parents, self.scores = candidates.ids, candidates.parents, candidates.scores
         else:
             # The best candidates that do not end; there are enough, for each parent can end in one way only.
-            kept = candidates.scores.masked_fill(is_end, -torch.inf).topk(width, dim=1)
+            kept = candidates.scores.masked_fill(is_end, -math.inf).topk(width, dim=1)
             ids, parents = candidates.ids.gather(1, kept.indices), candidates.parents.gather(1, kept.indices)
             self.scores = kept.values
         history = self.tokens.gather(1, parents[:, :, None].expand(-1, -1, self.tokens.size(2)))
@@ -218,8 +219,8 @@ class Decoder:
         )
         for step in range(search.last_step + 1):
             logits = self.network.output(self.network.step(state, ids, parents))
+            logits[:, config.decoder_start_token_id] = -math.inf  # it was never to be written in training
             log_probs = logits.log_softmax(dim=-1).view(*ids.shape, -1)  # (B, W, V)
-            forbid(log_probs, (config.decoder_start_token_id,))
             candidates = self._propose(log_probs, search, step, first_index)
             ids, parents = search.advance(candidates, step)
             order = search.survivors(step)
