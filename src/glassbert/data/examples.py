@@ -104,3 +104,5 @@ class Table(Generic[E]):
     format: str
     sha256: str
     """Of the file as it lies on disk."""
+    kind: Kind | None = None
+    """What the labels of classify or pair were taken for; None without labels, and for other tasks."""
