@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 
 from glassbert.tasks import vocabulary_loss as module
-from glassbert.tasks.vocabulary_loss import vocabulary_loss
+from glassbert.tasks.vocabulary_loss import smoothed_vocabulary_loss, vocabulary_loss
 
 
 @pytest.mark.parametrize("block_numbers", [1, 64, 10_000])
@@ -46,3 +46,44 @@ def test_nothing_is_kept_for_a_gradient_when_none_is_wanted() -> None:
         )
     assert loss.grad_fn is None
     assert 0 <= num_correct <= 3
+
+
+@pytest.mark.parametrize("block_numbers", [1, 64, 10_000])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
+def test_smoothed_loss_and_gradients_are_those_of_the_plain_way(
+    block_numbers: int, smoothing: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK_NUMBERS", block_numbers)
+    torch.manual_seed(0)
+    inputs = [torch.randn(9, 6), torch.randn(20, 6), torch.randn(20)]
+    labels = torch.randint(20, (9,))
+    features, weight, bias = (tensor.clone().requires_grad_() for tensor in inputs)
+    loss, plain, num_correct = smoothed_vocabulary_loss(features, weight, bias, labels, smoothing)
+    (loss / 7).backward()
+    ours = [loss.detach(), plain, num_correct, features.grad, weight.grad, bias.grad]
+    features, weight, bias = (tensor.clone().requires_grad_() for tensor in inputs)
+    logits = F.linear(features, weight, bias)
+    loss = F.cross_entropy(logits, labels, reduction="sum", label_smoothing=smoothing)
+    (loss / 7).backward()
+    plain = F.cross_entropy(logits, labels, reduction="sum").detach()
+    theirs = [loss.detach(), plain, (logits.argmax(1) == labels).sum(), features.grad, weight.grad, bias.grad]
+    for our, their in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(our, their)
+
+
+def test_smoothing_by_nothing_changes_no_bit() -> None:
+    torch.manual_seed(0)
+    inputs, labels = [torch.randn(50, 8), torch.randn(30, 8), torch.randn(30)], torch.randint(30, (50,))
+    results = []
+    for is_smoothed in (False, True):
+        features, weight, bias = (tensor.clone().requires_grad_() for tensor in inputs)
+        if is_smoothed:
+            loss, _, _ = smoothed_vocabulary_loss(features, weight, bias, labels, 0.0)
+        else:
+            loss, _ = vocabulary_loss(features, weight, bias, labels)
+        loss.backward()
+        results.append([loss.detach(), features.grad, weight.grad, bias.grad])
+    for one, other in zip(*results, strict=True):
+        assert one is not None
+        assert other is not None
+        assert torch.equal(one, other)

@@ -3,6 +3,9 @@
 The logits of a step can outweigh the model many times. Here a few rows at a time are computed, turned into
 their gradient in place, and multiplied on at once, so that only a small block of them exists at any moment.
 
+Smoothed labels give each piece a share of the probability. The logits of all pieces then enter by their mean
+alone, which is a product of means; so smoothing costs no further pass over the logits.
+
 Legend: M predictions, D features, V vocabulary.
 """
 
@@ -20,13 +23,14 @@ class _VocabularyLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, labels: Tensor
-    ) -> tuple[Tensor, Tensor]:
+        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
         should_learn = any(ctx.needs_input_grad)
         grad_features = torch.empty_like(features) if should_learn else None
         grad_weight = torch.zeros_like(weight) if should_learn else None
         grad_bias = torch.zeros_like(bias) if should_learn else None
         loss = features.new_zeros((), dtype=torch.float64)
+        sum_right = features.new_zeros((), dtype=torch.float64)
         num_correct = features.new_zeros((), dtype=torch.int64)
         rows = max(1, BLOCK_NUMBERS // weight.size(0))
         for start in range(0, len(labels), rows):
@@ -38,22 +42,33 @@ class _VocabularyLoss(torch.autograd.Function):
             probs = logits.sub_(top).exp_()
             total = probs.sum(dim=1, keepdim=True)
             loss += (total.log() + top - right).sum(dtype=torch.float64)
+            sum_right += right.sum(dtype=torch.float64)
             if grad_features is None or grad_weight is None or grad_bias is None:
                 continue
-            # d loss / d logits = softmax - one at the right piece
-            probs.div_(total).scatter_add_(1, wanted, probs.new_full(wanted.shape, -1.0))
+            # d loss / d logits = softmax - one at the right piece, as far as it is not smoothed
+            probs.div_(total).scatter_add_(1, wanted, probs.new_full(wanted.shape, smoothing - 1.0))
             torch.mm(probs, weight, out=grad_features[start : start + rows])
             grad_weight.addmm_(probs.T, block)
             grad_bias += probs.sum(dim=0)
+        smoothed = loss
+        if smoothing:
+            feature_sum, mean_weight = features.sum(dim=0), weight.mean(dim=0)  # (D,) each
+            sum_mean = feature_sum.double() @ mean_weight.double() + len(labels) * bias.mean().double()
+            smoothed = loss + smoothing * (sum_right - sum_mean)
+            if grad_features is not None and grad_weight is not None and grad_bias is not None:
+                grad_features -= smoothing * mean_weight
+                grad_weight -= smoothing / len(weight) * feature_sum
+                grad_bias -= smoothing / len(weight) * len(labels)
         if should_learn:
             ctx.save_for_backward(grad_features, grad_weight, grad_bias)
-        ctx.mark_non_differentiable(num_correct)
-        return loss.to(features.dtype), num_correct
+        plain = loss.to(features.dtype)
+        ctx.mark_non_differentiable(plain, num_correct)
+        return smoothed.to(features.dtype), plain, num_correct
 
     @staticmethod
-    def backward(ctx: Any, grad_loss: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, grad_loss: Tensor, *_: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         grad_features, grad_weight, grad_bias = ctx.saved_tensors
-        return grad_features * grad_loss, grad_weight * grad_loss, grad_bias * grad_loss, None
+        return grad_features * grad_loss, grad_weight * grad_loss, grad_bias * grad_loss, None, None
 
 
 def vocabulary_loss(features: Tensor, weight: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -64,4 +79,18 @@ def vocabulary_loss(features: Tensor, weight: Tensor, bias: Tensor, labels: Tens
         weight: (V, D) and bias: (V,), the decoder.
         labels: (M,), the right pieces.
     """
-    return _VocabularyLoss.apply(features, weight, bias, labels)
+    loss, _, num_correct = _VocabularyLoss.apply(features, weight, bias, labels, 0.0)
+    return loss, num_correct
+
+
+def smoothed_vocabulary_loss(
+    features: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the sums of the smoothed and of the plain cross-entropies, and how many predictions are right.
+
+    Only the first can be differentiated; the second is to be shown. For the others see `vocabulary_loss`.
+
+    Args:
+        smoothing: The probability that is taken from the right piece and spread over all pieces.
+    """
+    return _VocabularyLoss.apply(features, weight, bias, labels, smoothing)
