@@ -1,6 +1,6 @@
 """A loaded model: what `glassbert.load` returns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,14 +10,20 @@ import numpy as np
 import torch
 
 from glassbert.config import ModelConfig
+from glassbert.data.examples import Example
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.engine import Engine
+from glassbert.inference.predict import Item, as_example, is_pair, with_abstention
 from glassbert.interop.huggingface import LoadReport, build
 from glassbert.interop.sentence_transformers import read_sentence_settings
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.layout import Batch
 from glassbert.model.pooling import Pooling
+from glassbert.storage import read_json
+from glassbert.tasks.finetune import load_form
+from glassbert.tasks.form import Prediction, TaskForm
+from glassbert.tasks.forward import predictions
 from glassbert.text.tokenizer import Encoding, Tokenizer
 from glassbert.text.truncate import Keep
 
@@ -70,6 +76,8 @@ class Model:
         *,
         pooling: Pooling | None,
         max_length: int,
+        folder: Path,
+        run: Mapping[str, Any],
     ) -> None:
         self.network = network
         self.tokenizer = tokenizer
@@ -78,6 +86,9 @@ class Model:
         self.pooling = pooling or Pooling()
         self.has_stated_pooling = pooling is not None
         """False when the folder does not say how to pool and `embed` takes the mean."""
+        self.folder = folder
+        self.run = run
+        """What run.json says of how the model came to be; empty for a folder that is not of ours."""
 
     @property
     def config(self) -> ModelConfig:
@@ -88,6 +99,11 @@ class Model:
     def engine(self) -> Engine:
         """The fast path; it is made when first needed."""
         return Engine.of(self.network)
+
+    @cached_property
+    def form(self) -> TaskForm[Any, Any]:
+        """The task that the model was fine-tuned for."""
+        return load_form(self.folder, self.run.get("task", {}), self.tokenizer, self.config)
 
     def encode(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, keep: Keep = "head"
@@ -132,10 +148,34 @@ class Model:
             truncated=tuple(encoding.truncated for encoding in encodings),
         )
 
+    def predict(self, items: Sequence[Item], *, abstain_below: float = 0.0) -> list[Any]:
+        """Return what the model says of each item, in order.
+
+        Args:
+            items: Texts, pairs of texts, or mappings such as {"question": ..., "context": ...}.
+            abstain_below: Give no label whose score is lower.
+        """
+        if isinstance(items, str | Mapping):
+            raise UserError(f"one {type(items).__name__} came where a list is expected; put it into a list")
+        name = self.form.name
+        if "task" not in self.run and name == "classify" and items and is_pair(items[0]):
+            name = "pair"  # the folder of others does not say what its classes are of
+        examples = [as_example(name, item, f"item {number}") for number, item in enumerate(items)]
+        return self.predict_examples(examples, abstain_below=abstain_below)
+
+    def predict_examples(
+        self, examples: Sequence[Example], *, abstain_below: float = 0.0
+    ) -> list[Prediction]:
+        """Return what the model says of each example, in order."""
+        found = predictions(self.form, self.engine.network, examples) if examples else []
+        return with_abstention(found, abstain_below)
+
 
 def load(folder: str | Path) -> Model:
-    """Load a model folder; it knows its task."""
+    """Load a model folder, or the best model of a run folder; it knows its task."""
     folder = Path(folder)
+    if not (folder / "config.json").is_file() and (folder / "best").is_dir():
+        folder = folder / "best"
     network, report = build(read_source(folder))
     tokenizer = Tokenizer.load(folder)
     rows = network.config.encoder.vocab_size
@@ -149,5 +189,11 @@ def load(folder: str | Path) -> Model:
     if settings and settings.max_length:
         limits.append(settings.max_length)
     return Model(
-        network, tokenizer, report, pooling=settings.pooling if settings else None, max_length=min(limits)
+        network,
+        tokenizer,
+        report,
+        pooling=settings.pooling if settings else None,
+        max_length=min(limits),
+        folder=folder,
+        run=read_json(folder / "run.json") if (folder / "run.json").is_file() else {},
     )

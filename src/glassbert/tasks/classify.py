@@ -102,6 +102,10 @@ class Classify:
     """With any number of labels: the probability from which a label is given."""
     temperature: float = 1.0
     """What the weights of the head were divided by after training; scores need no further correction."""
+    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    """From which score on the model is right as often as wanted, on held-out rows; by that share, as text."""
+    takes_any: bool = False
+    """Whether it is not known if one text or two are expected: a folder of others does not say."""
     extra: None = None
 
     @classmethod
@@ -155,6 +159,8 @@ class Classify:
             ),
             threshold=run.get("threshold", 0.5),
             temperature=run.get("temperature", 1.0),
+            thresholds=run.get("thresholds", {}),
+            takes_any=not run,
         )
 
     def to_run(self) -> dict[str, Any]:
@@ -165,7 +171,9 @@ class Classify:
             "long_text": self.settings.long_text,
             "stride": self.settings.stride,
             "metric": self.best_by,
+            "temperature": self.temperature,
             **({"threshold": self.threshold} if self.kind == "multi" else {}),
+            **({"thresholds": dict(self.thresholds)} if self.thresholds else {}),
         }
 
     @property
@@ -182,9 +190,8 @@ class Classify:
     def inputs(self, examples: Sequence[TextExample], *, with_targets: bool) -> list[list[Input]]:
         self._check_shape(examples)
         firsts = self.tokenizer.ids_of_batch([example.text for example in examples])
-        seconds: Sequence[list[int] | None] = [None] * len(examples)
-        if self.name == "pair":
-            seconds = self.tokenizer.ids_of_batch([example.pair or "" for example in examples])
+        found = iter(self.tokenizer.ids_of_batch([one.pair for one in examples if one.pair is not None]))
+        seconds = [None if example.pair is None else next(found) for example in examples]
         targets = self._targets(examples) if with_targets else [None] * len(examples)
         return [
             self._inputs_of(number, first, second, target)
@@ -325,7 +332,7 @@ class Classify:
 
     def _check_shape(self, examples: Sequence[TextExample]) -> None:
         for example in examples:
-            if (example.pair is not None) != (self.name == "pair"):
+            if not self.takes_any and (example.pair is not None) != (self.name == "pair"):
                 came, expected = ("two texts", "one") if self.name == "classify" else ("one text", "two")
                 raise UserError(f"{example.where}: {came} came; a {self.name} model takes {expected}")
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from glassbert.config import ModelConfig
 from glassbert.data.grouping import grouped_batches
+from glassbert.errors import ModelError
 from glassbert.interop.folder import write_model
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
@@ -22,6 +23,7 @@ from glassbert.model.bert import Bert, Output
 from glassbert.tasks.form import LOWER_IS_BETTER, E, Input, P, TaskForm, packed
 from glassbert.tasks.forward import decoded, raw_outputs
 from glassbert.tasks.reached import ReachedEmbedding, reached_rows, whole_table
+from glassbert.tasks.registry import TASK_OF_HEAD, form_class
 from glassbert.tasks.task import depth_in_bert
 from glassbert.text.tokenizer import Tokenizer
 
@@ -168,7 +170,7 @@ class FineTune(Generic[E, P]):
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         network, _ = build(read_source(folder))
         weights = dict(FineTuneModule(network, self.form, self._rows).named_parameters())
-        return weights | (load_file(folder / EXTRA_WEIGHTS) if self.form.extra is not None else {})
+        return weights | (_read_extra(folder) if self.form.extra is not None else {})
 
     def depth_of(self, name: str) -> int:
         return depth_in_bert(name, self.config.encoder.num_hidden_layers)
@@ -202,6 +204,40 @@ class FineTune(Generic[E, P]):
             step -= self._num_batches(epoch)
             epoch += 1
         return epoch, step
+
+
+def load_form(
+    folder: Path, run: Mapping[str, Any], tokenizer: Tokenizer, config: ModelConfig
+) -> TaskForm[Any, Any]:
+    """Return the form of a model folder with the weights it has of its own.
+
+    Args:
+        run: The `task` of run.json, or nothing for a folder that is not of ours.
+    """
+    name = run.get("name") or TASK_OF_HEAD.get(config.head)
+    if name is None:
+        raise ModelError(
+            f"{folder}: a model with a {config.head!r} head has no task; fine-tune it with `glassbert train`"
+        )
+    limit = min(config.encoder.max_position_embeddings, tokenizer.max_length)
+    form = form_class(name).from_run(name, run, tokenizer, config, max_length=limit)
+    if form.extra is not None:
+        weights = {name.removeprefix("extra."): tensor for name, tensor in _read_extra(folder).items()}
+        form.extra.load_state_dict(weights)
+    return form
+
+
+def extra_of(form: TaskForm[Any, Any]) -> dict[str, Tensor]:
+    """Return the weights that a form has of its own, named as the module's."""
+    if form.extra is None:
+        return {}
+    return {f"extra.{name}": parameter.detach() for name, parameter in form.extra.named_parameters()}
+
+
+def _read_extra(folder: Path) -> dict[str, Tensor]:
+    if not (folder / EXTRA_WEIGHTS).is_file():
+        raise ModelError(f"no {EXTRA_WEIGHTS} in {folder}, which holds the task's own weights; copy it too")
+    return load_file(folder / EXTRA_WEIGHTS)
 
 
 def save_finetuned(

@@ -110,9 +110,10 @@ class Tuning:
     """What the held-out rows teach after training, without changing what is learnt."""
 
     run: Mapping[str, Any]
-    """What `to_run` shall say beside what it says already, such as thresholds."""
+    """What `from_run` is told beside what `to_run` said, such as thresholds; `to_run` must say it then."""
     temperature: float = 1.0
-    """What logits are to be divided by for honest scores; the head's weights are, so any loader agrees."""
+    """What logits are to be divided by for honest scores. The head's weights are divided, so that any loader
+    gives the same; `from_run` is told it as `temperature`."""
 
 
 class TaskForm(Protocol[E_contra, P]):

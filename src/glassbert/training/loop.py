@@ -76,7 +76,7 @@ def _train(
         tell(f"going on from {checkpoint.name}")
     metrics: dict[str, float] = {}
     with stop_signals() as stop, Report(run, state, tell, show) as report:
-        while state.share_done < 1.0:
+        while state.share_done < 1.0 and not _has_stalled(state):
             result, rate, counts = state.update()
             is_last = state.share_done >= 1.0
             should_stop = processes.any(stop.is_asked)
@@ -86,6 +86,9 @@ def _train(
                 report.evaluation(metrics)
                 if state.note_metrics(metrics):
                     state.save_model(run / "best", about)
+                if _has_stalled(state) and not is_last:
+                    tell(f"no better since step {state.progress.best_step}; the run ends early")
+                    is_last = True
             if is_last or should_stop or state.step % settings.save_every == 0:
                 report.flush()
                 state.save(run, about)
@@ -94,6 +97,14 @@ def _train(
                 return TrainResult(state.step, False, metrics, state.progress.best, state.progress.best_step)
         state.save_model(run / "last", about)
     return TrainResult(state.step, True, metrics, state.progress.best, state.progress.best_step)
+
+
+def _has_stalled(state: TrainState) -> bool:
+    """Whether as many evaluations as the settings have patience for brought nothing better."""
+    settings, best_step = state.settings, state.progress.best_step
+    if not settings.patience or best_step is None:
+        return False
+    return state.step - best_step >= settings.patience * settings.evaluate_every
 
 
 def _say_nothing(line: str) -> None:

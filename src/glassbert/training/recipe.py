@@ -25,6 +25,11 @@ def read_recipe(path: Path, changes: Iterable[str] = ()) -> Tables:
             raise UserError(
                 f"{path}: {name!r} stands outside a table; put it under a heading such as [train]"
             )
+    return changed(tables, changes)
+
+
+def changed(tables: Tables, changes: Iterable[str]) -> Tables:
+    """Return the tables with ``changes``, each `table.key=value`, applied in place."""
     for change in changes:
         _apply(tables, change)
     return tables
@@ -47,7 +52,7 @@ def settings_from(kind: type[Settings], table: Mapping[str, Any], name: str) -> 
     hints = get_type_hints(kind)
     assert is_dataclass(kind)
     required = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
-    check_keys(table, hints, name)
+    check_keys(table, [f.name for f in fields(kind)], name)
     for key in sorted(required - set(table)):
         raise UserError(f"{name}.{key} is missing; set it in the recipe or with --set {name}.{key}=...")
     return kind(**{key: _typed(value, hints[key], f"{name}.{key}") for key, value in table.items()})
@@ -94,6 +99,10 @@ def _typed(value: Any, hint: Any, name: str) -> Any:
         if not isinstance(value, Mapping):
             raise UserError(f"{name}={value!r}; expected a table")
         return settings_from(hint, value, name)
+    if get_origin(hint) is Mapping:
+        if not isinstance(value, Mapping):
+            raise UserError(f'{name}={value!r}; expected a table such as {{ text = "review" }}')
+        return {key: str(item) for key, item in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint is Path and isinstance(value, str):

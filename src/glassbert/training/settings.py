@@ -1,7 +1,7 @@
 """How a run is trained: the `[train]` table of a recipe."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from glassbert.errors import UserError
 
@@ -51,6 +51,8 @@ class TrainSettings:
     """Number of checkpoints kept."""
     evaluate_every: int = 500
     """Steps between evaluations; the end of the run is always evaluated."""
+    patience: int = 0
+    """Evaluations without a better one after which the run ends; 0 lets it go to its end."""
     log_every: int = 10
     """Steps between lines of metrics.jsonl."""
     strategy: Strategy = "ddp"
@@ -60,11 +62,21 @@ class TrainSettings:
     precision: Literal["float32", "bfloat16"] = "float32"
     """Precision of the products; the weights stay in float32."""
 
+    _positive: ClassVar[tuple[str, ...]] = (
+        "batch_tokens",
+        "micro_tokens",
+        "learning_rate",
+        "save_every",
+        "keep",
+        "evaluate_every",
+        "log_every",
+    )
+
     def __post_init__(self) -> None:
         given = [name for name in ("steps", "epochs", "minutes") if getattr(self, name) is not None]
         if len(given) > 1:
             raise UserError(f"train.{given[0]} and train.{given[1]} are both set; keep one")
-        for name in (*given, *_POSITIVE):
+        for name in (*given, *self._positive):
             if not getattr(self, name) > 0:
                 raise UserError(f"train.{name}={getattr(self, name)}; expected more than 0")
         for name in ("warmup", "beta1", "beta2", "ema_decay"):
@@ -77,18 +89,34 @@ class TrainSettings:
                 raise UserError(f"train.{name}={getattr(self, name)!r}; expected one of {', '.join(choices)}")
         if not 0.0 < self.layer_decay <= 1.0:
             raise UserError(f"train.layer_decay={self.layer_decay}; expected more than 0 and at most 1")
-        if self.max_grad_norm < 0 or self.weight_decay < 0:
-            raise UserError("train.max_grad_norm and train.weight_decay must not be negative")
+        for name in ("max_grad_norm", "weight_decay", "patience", "evaluate_every"):
+            if getattr(self, name) < 0:
+                raise UserError(f"train.{name}={getattr(self, name)}; expected 0 or more")
 
 
-_POSITIVE = (
-    "batch_tokens",
-    "micro_tokens",
-    "learning_rate",
-    "save_every",
-    "keep",
-    "evaluate_every",
-    "log_every",
-)
+@dataclass(frozen=True, kw_only=True)
+class FineTuneSettings(TrainSettings):
+    """The `[train]` table of fine-tuning; three epochs when nothing else ends the run."""
+
+    batch_size: int = 32
+    """Examples of one update, over all processes."""
+    batch_tokens: int = 16384
+    """Tokens of one update at most: longer texts make fewer examples."""
+    micro_tokens: int = 4096
+    """Most tokens computed at once; a larger batch is accumulated in parts."""
+    evaluate_every: int = 0
+    """Steps between evaluations; 0: once an epoch. The end of the run is always evaluated."""
+
+    _positive: ClassVar[tuple[str, ...]] = (
+        "batch_size",
+        "batch_tokens",
+        "micro_tokens",
+        "learning_rate",
+        "save_every",
+        "keep",
+        "log_every",
+    )
+
+
 # What a resumed run may change: it does not touch what is computed, or only where.
 FREE_TO_CHANGE = frozenset({"save_every", "keep", "log_every", "evaluate_every", "strategy", "device"})
