@@ -1,0 +1,102 @@
+"""BLEU and chrF by sacrebleu, which is the yardstick of the field: scores from 0 to 100, with signatures."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from glassbert.errors import UserError
+
+# Sources of up to so many words each form a group, those with more the last one.
+LENGTH_BORDERS = (5, 10, 15, 20, 30)
+
+_FIRST_IDEOGRAPH, _LAST_IDEOGRAPH = "\u4e00", "\u9fff"
+
+
+@dataclass(frozen=True)
+class LengthScore:
+    """BLEU of the sentences of some lengths."""
+
+    words: str
+    """How long their sources are, such as `6-10`."""
+    sentences: int
+    bleu: float
+
+
+@dataclass(frozen=True)
+class TranslationReport:
+    """How close translations are to those of people."""
+
+    bleu: float
+    chrf: float
+    bleu_signature: str
+    """By what rules it was counted; scores with other signatures cannot be compared."""
+    chrf_signature: str
+    by_length: tuple[LengthScore, ...]
+
+    def metrics(self) -> dict[str, float]:
+        """Return the scores by the names that gates use."""
+        return {"bleu": self.bleu, "chrf": self.chrf}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return asdict(self)
+
+
+def translation(
+    gold: Sequence[str],
+    guess: Sequence[str],
+    sources: Sequence[str] | None = None,
+    *,
+    tokenizer: str | None = None,
+) -> TranslationReport:
+    """Score one translation for each sentence against one by people.
+
+    Args:
+        sources: What was translated, to tell scores by length.
+        tokenizer: How sacrebleu cuts text into words; `zh` for Chinese and `13a` for the rest when not given.
+    """
+    assert len(gold) == len(guess)
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+    except ImportError:
+        raise UserError(
+            "BLEU and chrF are counted by sacrebleu; install it with `pip install 'glassbert[translate]'`"
+        ) from None
+    bleu, chrf = BLEU(tokenize=tokenizer or _tokenizer_for(gold)), CHRF()
+    # Without a sentence there is nothing to compare; sacrebleu would fail.
+    scores = [
+        metric.corpus_score(list(guess), [list(gold)]).score if gold else 0.0 for metric in (bleu, chrf)
+    ]
+    return TranslationReport(
+        bleu=scores[0],
+        chrf=scores[1],
+        bleu_signature=str(bleu.get_signature()) if gold else "",
+        chrf_signature=str(chrf.get_signature()) if gold else "",
+        by_length=_by_length(bleu, gold, guess, sources) if sources else (),
+    )
+
+
+def _by_length(
+    bleu: Any, gold: Sequence[str], guess: Sequence[str], sources: Sequence[str]
+) -> tuple[LengthScore, ...]:
+    scores = []
+    for first, last in zip(
+        (1, *(border + 1 for border in LENGTH_BORDERS)), (*LENGTH_BORDERS, None), strict=True
+    ):
+        chosen = [
+            index
+            for index, source in enumerate(sources)
+            if len(source.split()) >= first and (last is None or len(source.split()) <= last)
+        ]
+        if chosen:
+            score = bleu.corpus_score([guess[i] for i in chosen], [[gold[i] for i in chosen]]).score
+            scores.append(LengthScore(f"{first}-{last}" if last else f"{first}+", len(chosen), score))
+    return tuple(scores)
+
+
+def _tokenizer_for(gold: Sequence[str]) -> str:
+    """Return the rules for what most of the text is; Chinese has no spaces to cut at."""
+    text = "".join(gold)
+    num_ideographs = sum(_FIRST_IDEOGRAPH <= character <= _LAST_IDEOGRAPH for character in text)
+    return "zh" if num_ideographs * 4 > len(text) else "13a"
