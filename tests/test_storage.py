@@ -1,10 +1,11 @@
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from glassbert.errors import ModelError
-from glassbert.storage import new_folder, read_json, write_atomically
+from glassbert.storage import is_disk_full, new_folder, read_json, write_atomically
 
 
 def test_writing_replaces_the_whole_file_and_leaves_nothing_else(tmp_path: Path) -> None:
@@ -56,3 +57,12 @@ def test_json_that_is_not_an_object_is_refused(tmp_path: Path, content: str, mes
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(ModelError, match=message):
         read_json(tmp_path / "config.json")
+
+
+def test_a_full_disk_is_told_from_other_troubles() -> None:
+    assert is_disk_full(OSError(errno.ENOSPC, "No space left on device"))
+    assert is_disk_full(OSError(errno.EDQUOT, "Disk quota exceeded"))
+    assert is_disk_full(RuntimeError("I/O error: File too large (os error 27)"))
+    assert not is_disk_full(OSError(errno.EACCES, "Permission denied"))
+    assert not is_disk_full(RuntimeError("I/O error: Permission denied (os error 13)"))
+    assert not is_disk_full(ValueError("no space left"))

@@ -1,8 +1,10 @@
 """Files and folders that are either whole or absent, and the JSON of model folders."""
 
+import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
@@ -51,6 +53,14 @@ def new_folder(out: Path, *, may_replace: bool = False) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
         raise
     sync_folder(out.parent)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Tell whether a write failed for want of room: on the disk, in a quota, or in a limit on files."""
+    # safetensors wraps the system's error in one of its own, which has the number in its text only.
+    wrapped = re.search(r"\(os error (\d+)\)", str(error))
+    number = int(wrapped[1]) if wrapped else getattr(error, "errno", None)
+    return number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -6,8 +6,10 @@ from pathlib import Path
 import cyclopts
 import pytest
 
+from full_disk import disk
 from glassbert.cli.corpus import app
 from glassbert.cli.main import main
+from glassbert.data import build as building
 from glassbert.data.shards import Corpus
 from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
@@ -168,3 +170,36 @@ def test_an_interrupted_build_says_how_to_go_on(
     monkeypatch.setattr("glassbert.data.build.build_corpus", interrupt)
     code, _, errors = run(capsys, "build", text, "--tokenizer", tokenizer, "--out", tmp_path / "out")
     assert (code, "run the same command again to go on" in errors) == (130, True)
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "limit"])
+def test_a_full_disk_is_one_line_and_exit_1_and_the_same_command_goes_on(
+    text: Path,
+    tokenizer: Path,
+    tmp_path: Path,
+    kind: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text.write_text("\n".join(f"the cat {'sat ' * 5000}.\nit ran.\n" for _ in range(6)))
+    arguments = ("build", text, "--tokenizer", tokenizer, "--shard-tokens", 5000, "--processes", 1)
+    assert run(capsys, *arguments, "--out", tmp_path / "whole")[0] == 0
+    save = building._Progress.save
+    with disk(kind, tmp_path / "disk", 1_000_000) as small:
+
+        def fill_after_two_shards(progress: building._Progress, folder: Path) -> None:
+            save(progress, folder)
+            if len(progress.shards) == 2:
+                small.fill(5_000)
+
+        monkeypatch.setattr(building._Progress, "save", fill_after_two_shards)
+        code, printed, errors = run(capsys, *arguments, "--out", small.folder / "out")
+        assert (code, printed) == (1, "")
+        assert "no space left on its disk; 2 finished shards are kept" in errors.splitlines()[-1]
+        assert errors.count("glassbert: ") == 1
+        monkeypatch.undo()
+        small.clear()
+        code, _, errors = run(capsys, *arguments, "--out", small.folder / "out")
+        assert (code, "2 of 6 shards were there already" in errors) == (0, True)
+        for path in (tmp_path / "whole").iterdir():
+            assert (small.folder / "out" / path.name).read_bytes() == path.read_bytes(), path.name

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from full_disk import disk
 from glassbert.cli import live, output
 from glassbert.cli.main import main
+from glassbert.data.batching import PretrainBatch
+from glassbert.tasks.pretrain import Pretrain
 from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 
@@ -93,3 +96,35 @@ def test_on_a_terminal_a_display_takes_the_place_of_the_lines(
     assert "100%" in text
     assert "held out: mlm_loss" in text, "the verdict stays"
     assert not [line for line in text.splitlines() if line.startswith("step ")]
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "limit"])
+def test_a_full_disk_is_one_line_and_exit_1_and_the_same_command_goes_on(
+    recipe: Path,
+    tmp_path: Path,
+    kind: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(capsys, recipe, "--out", tmp_path / "straight")[0] == 0
+    batch = Pretrain.batch
+    with disk(kind, tmp_path / "disk", 8_000_000) as small:
+
+        def batch_on_a_full_disk(task: Pretrain, step: int) -> PretrainBatch:
+            if step == 3:
+                small.fill(30_000)
+            return batch(task, step)
+
+        monkeypatch.setattr(Pretrain, "batch", batch_on_a_full_disk)
+        out = small.folder / "run"
+        code, printed, errors = run(capsys, recipe, "--out", out)
+        assert (code, printed) == (1, "")
+        [line] = [line for line in errors.splitlines() if line.startswith("glassbert: ")]
+        assert errors.endswith(line + "\n")
+        assert "no space left on its disk; checkpoint-2 is whole" in line
+        monkeypatch.undo()
+        small.clear()
+        code, printed, errors = run(capsys, recipe, "--out", out)
+        assert (code, "going on from checkpoint-2" in errors) == (0, True)
+        for name in ("last/model.safetensors", "metrics.jsonl"):
+            assert (out / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()

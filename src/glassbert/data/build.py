@@ -4,7 +4,6 @@ The shards are written into a folder beside the one asked for, which takes its n
 each shard the folder says how far it is, so that a build that was stopped goes on from there.
 """
 
-import errno
 import importlib.metadata
 import json
 import os
@@ -22,8 +21,8 @@ from glassbert.data.encode import BlockEncoder, DocumentEncoder
 from glassbert.data.manifest import MANIFEST, Manifest, ShardInfo, Source
 from glassbert.data.reading import OnRead, Sources, read_blocks
 from glassbert.data.shards import DEFAULT_SHARD_TOKENS, CorpusWriter, ids_dtype, tokenizer_rules
-from glassbert.errors import DataError, UserError
-from glassbert.storage import sha256_of, sync_folder, write_json
+from glassbert.errors import DataError, RunFailed, UserError
+from glassbert.storage import is_disk_full, sha256_of, sync_folder, write_json
 from glassbert.text.parallel import in_order
 from glassbert.text.segment import segmenter
 from glassbert.text.tokenizer import Tokenizer
@@ -281,9 +280,9 @@ def _space_told(out: Path, folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if not is_disk_full(error):
             raise
-        raise UserError(
+        raise RunFailed(
             f"{out}: no space left on its disk; {_num_finished(folder)} finished shards are kept: free some "
             "space and run the same command again to go on"
         ) from None

@@ -1,9 +1,9 @@
 """Checkpoints: model folders with what a run needs to go on; whole, checked, never a pickle."""
 
-import errno
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from glassbert.errors import ModelError, RunFailed
-from glassbert.storage import LEFT_OVER_ENDINGS, new_folder, read_json, sha256_of, write_json
+from glassbert.storage import (
+    LEFT_OVER_ENDINGS,
+    is_disk_full,
+    new_folder,
+    read_json,
+    sha256_of,
+    write_json,
+)
 from glassbert.training.processes import full, like
 
 MANIFEST = "manifest.json"
@@ -56,27 +63,31 @@ def checkpoints(run: Path) -> list[Path]:
 def save_checkpoint(run: Path, snapshot: Snapshot, write_model: Callable[[Path], None], *, keep: int) -> Path:
     """Write checkpoint-<step> and delete all but the newest ``keep``."""
     path = run / f"checkpoint-{snapshot.progress.step}"
-    try:
-        with new_folder(path, may_replace=True) as folder:
-            write_model(folder)
-            save_file(
-                {name: tensor.contiguous() for name, tensor in snapshot.tensors.items()}, folder / TRAINING
-            )
-            write_json(folder / PROGRESS, asdict(snapshot.progress))
-            files = sorted(file for file in folder.rglob("*") if file.is_file())
-            sums = {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
-            write_json(folder / MANIFEST, {"sha256": sums})
-    except Exception as error:
-        # safetensors wraps the operating system's error in one of its own.
-        if getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(error):
-            raise RunFailed(
-                f"no space left on the disk for {path.name}; the checkpoints before it are whole: "
-                "make room and run the same command again"
-            ) from None
-        raise
+    with new_folder(path, may_replace=True) as folder:
+        write_model(folder)
+        save_file({name: tensor.contiguous() for name, tensor in snapshot.tensors.items()}, folder / TRAINING)
+        write_json(folder / PROGRESS, asdict(snapshot.progress))
+        files = sorted(file for file in folder.rglob("*") if file.is_file())
+        sums = {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
+        write_json(folder / MANIFEST, {"sha256": sums})
     for old in checkpoints(run)[:-keep]:
         shutil.rmtree(old)
     return path
+
+
+@contextmanager
+def full_disk_told(run: Path) -> Iterator[None]:
+    """Say what to do when there is no room for what a run writes."""
+    try:
+        yield
+    except Exception as error:
+        if not is_disk_full(error):
+            raise
+        found = checkpoints(run)
+        kept = f"{found[-1].name} is whole" if found else "nothing was saved yet"
+        raise RunFailed(
+            f"{run}: no space left on its disk; {kept}: make room and run the same command again to go on"
+        ) from None
 
 
 def sweep(run: Path) -> None:

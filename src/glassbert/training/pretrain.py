@@ -19,6 +19,7 @@ from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert
 from glassbert.tasks.pretrain import Pretrain
+from glassbert.training.checkpoint import full_disk_told
 from glassbert.training.claim import claim_data, claim_folder, plain_tables
 from glassbert.training.loop import TrainResult, train
 from glassbert.training.reading import Reading
@@ -116,8 +117,9 @@ def pretrain(
         held_out = tuple(other.evaluation_batches(recipe.data.held_out_tokens))
     tables = plain_tables(recipe.tables())
     data = {name: _identity(corpus) for name, corpus in corpora.items()}
-    claim_folder(out, tables, lambda before: plain_tables(PretrainRecipe.of(before).tables()))
-    claim_data(out, data)
+    with full_disk_told(out):
+        claim_folder(out, tables, lambda before: plain_tables(PretrainRecipe.of(before).tables()))
+        claim_data(out, data)
     task = Pretrain(
         make_model(recipe, len(tokenizer.vocabulary)),
         tokenizer,

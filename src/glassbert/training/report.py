@@ -5,13 +5,17 @@ stopped; what the clock and the machine say goes to speed.jsonl.
 """
 
 import json
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from glassbert.errors import RunFailed
 from glassbert.storage import write_atomically
+from glassbert.training.checkpoint import full_disk_told
 from glassbert.training.curves import Curves
 from glassbert.training.machine import measured_peak, peak_memory
 from glassbert.training.reading import Reading
@@ -51,14 +55,17 @@ class Report:
 
     def __enter__(self) -> Self:
         if self.state.processes.is_main:
-            self.run.mkdir(parents=True, exist_ok=True)
-            for name in (METRICS, SPEED):
-                forget_after(self.run / name, self.state.step)
+            with full_disk_told(self.run):
+                self.run.mkdir(parents=True, exist_ok=True)
+                for name in (METRICS, SPEED):
+                    forget_after(self.run / name, self.state.step)
             self._curves = Curves(self.run, self.state.step)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.flush()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # What ended the run must not be hidden by a log that cannot be written.
+        with suppress(RunFailed) if kind else nullcontext():
+            self.flush()
 
     def step(self, result: StepResult, rate: float, counts: Mapping[str, int], *, is_last: bool) -> None:
         """Take note of an update; every few of them become a line."""
@@ -92,13 +99,17 @@ class Report:
 
     def flush(self) -> None:
         """Append the lines to the files; called before each checkpoint, so that none is lost."""
-        for name, rows in self._lines.items():
-            if rows and self.state.processes.is_main:
-                with (self.run / name).open("a", encoding="utf-8") as file:
-                    file.writelines(json.dumps(row) + "\n" for row in rows)
-            rows.clear()
-        if self._curves:
-            self._curves.flush()
+        # Taken out first: what is written in part must not be written again after it.
+        lines, self._lines = self._lines, {METRICS: [], SPEED: []}
+        if not self.state.processes.is_main:
+            return
+        with full_disk_told(self.run):
+            for name, rows in lines.items():
+                if rows:
+                    with (self.run / name).open("a", encoding="utf-8") as file:
+                        file.writelines(json.dumps(row) + "\n" for row in rows)
+            if self._curves:
+                self._curves.flush()
 
     def _draw(self, group: str, values: Mapping[str, float | None]) -> None:
         """Add a point to each of a group of curves."""
@@ -130,6 +141,14 @@ def forget_after(path: Path, step: int) -> None:
     if not path.is_file():
         return
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
+    kept = [line for line in lines if _step_of(line) <= step]
     if len(kept) < len(lines):
         write_atomically(path, "".join(kept).encode("utf-8"))
+
+
+def _step_of(line: str) -> float:
+    """Return the step of a line; one that a kill or a full disk cut off belongs to none."""
+    try:
+        return int(json.loads(line)["step"]) if line.endswith("\n") else math.inf
+    except ValueError:
+        return math.inf

@@ -17,6 +17,7 @@ from glassbert.tasks.task import RemembersData, Task
 from glassbert.training.checkpoint import (
     Progress,
     Snapshot,
+    full_disk_told,
     moments_of,
     read_snapshot,
     restore_moments,
@@ -149,11 +150,12 @@ class TrainState:
             tensors |= {f"average.{name}": full(value) for name, value in values}
         data = self.task.data_state() if isinstance(self.task, RemembersData) else {}
         snapshot = Snapshot(replace(self.progress, data=data), tensors)
-        self.processes.run_on_main(
-            lambda: save_checkpoint(
-                run, snapshot, lambda folder: self.task.save(folder, weights, about), keep=self.settings.keep
-            )
-        )
+
+        def write(folder: Path) -> None:
+            self.task.save(folder, weights, about)
+
+        with full_disk_told(run):
+            self.processes.run_on_main(lambda: save_checkpoint(run, snapshot, write, keep=self.settings.keep))
 
     def save_model(self, out: Path, about: Mapping[str, Any]) -> None:
         """Write a model folder to use: the averaged weights, if any are kept."""
@@ -164,7 +166,8 @@ class TrainState:
             with new_folder(out, may_replace=True) as folder:
                 self.task.save(folder, weights, about)
 
-        self.processes.run_on_main(write)
+        with full_disk_told(out.parent):
+            self.processes.run_on_main(write)
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from a checkpoint as if the run had never stopped."""
