@@ -72,6 +72,8 @@ class Decoder:
         spans: Sequence[PieceSpan],
     ) -> Scores:
         """Return the probability of each span of ``path`` among all legal sequences: that of a CRF."""
+        if not spans:
+            return np.zeros(0)
         num_tags = len(self.tag_set)
         factors = np.exp(self.steps - self.steps.max())
         inner = factors[:, :num_tags, :num_tags]
@@ -136,11 +138,11 @@ def independent_span_scores(
     """
     chosen = np.log(np.maximum(probs[np.arange(len(path)), path], np.finfo(np.float64).tiny))
     totals = np.concatenate(([0.0], np.cumsum(chosen)))
-    goes_on = tag_set.continues[: len(tag_set), : len(tag_set)]
-    return np.array(
-        [
-            np.exp(totals[stop] - totals[start])
-            * (1.0 - probs[stop, goes_on[path[stop - 1]]].sum() if stop < len(path) else 1.0)
-            for start, stop, _ in spans
-        ]
-    )
+    starts = np.array([span.start for span in spans], dtype=np.int64)
+    stops = np.array([span.stop for span in spans], dtype=np.int64)
+    found = np.exp(totals[stops] - totals[starts])
+    can_go_on = stops < len(path)
+    after = stops[can_go_on]
+    goes_on = tag_set.continues[: len(tag_set), : len(tag_set)][path[after - 1]]  # (spans, C)
+    found[can_go_on] *= 1.0 - (probs[after] * goes_on).sum(axis=1)
+    return found
