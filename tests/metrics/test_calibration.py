@@ -102,6 +102,11 @@ def test_calibration_error_is_that_by_hand() -> None:
     assert expected_calibration_error(confidence, is_right, bins=10) == pytest.approx(1.85 / 5)
 
 
+def test_an_edge_belongs_to_the_bin_below() -> None:
+    edges = np.array([0.0, 0.25, 0.5, 1.0])
+    assert [part.count for part in reliability(edges, edges > 0, bins=4)] == [2, 1, 0, 1]
+
+
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=30), st.integers(1, 20))
 def test_every_guess_is_in_the_bin_of_its_confidence(rows: list[tuple[float, bool]], bins: int) -> None:
     confidence, is_right = np.array([row[0] for row in rows]), np.array([row[1] for row in rows], bool)

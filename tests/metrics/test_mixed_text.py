@@ -47,4 +47,4 @@ def test_the_longest_common_run_is_found(a: list[str], b: list[str]) -> None:
 
 def test_frequent_tokens_of_long_answers_count_too() -> None:
     # difflib leaves out what makes up more than a hundredth of 200 tokens or more, if one lets it.
-    assert longest_common_run(["x"] * 300, ["x"] * 250) == 250
+    assert longest_common_run(["a", *["x"] * 300], [*["x"] * 250, "b"]) == 250

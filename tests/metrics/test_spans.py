@@ -67,6 +67,11 @@ def test_scores_are_those_by_hand() -> None:
     assert json.loads(json.dumps(report.to_json()))["f1"] == report.f1 == 1 / 4
 
 
+def test_neighbours_do_not_touch() -> None:
+    mistakes = span_f1([[Span(2, 4, "PER")]], [[Span(0, 2, "PER"), Span(4, 5, "PER")]]).mistakes
+    assert (mistakes.missed, mistakes.invented, mistakes.wrong_bounds) == (1, 2, 0)
+
+
 def test_a_span_of_another_text_is_not_found() -> None:
     assert span_f1([[Span(0, 2, "PER")], []], [[], [Span(0, 2, "PER")]]).f1 == 0
 

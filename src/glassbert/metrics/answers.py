@@ -138,8 +138,8 @@ def best_no_answer_threshold(
     """Find the thresholds that SQuAD 2.0's script finds; a question whose score is higher gets no answer.
 
     Scores may be probabilities or differences of logits. Questions of equal score stand or fall together (the
-    script splits them by their order in the file, and so promises what no threshold gives). Like the script it
-    takes any guess that is not empty for an answer, even "the", which the scores forgive.
+    script splits them by their order in the file, and so promises what no threshold gives). Like the script,
+    it takes any guess that is not empty for an answer, even "the", which the scores forgive.
 
     Args:
         guess: The best answer of each question that is not empty.

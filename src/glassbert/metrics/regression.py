@@ -57,8 +57,6 @@ def _direction(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Return the values less their mean, as a vector of length 1; None if there is no difference at all."""
     if not len(values) or values.max() == values.min():
         return None
-    # Scaled first: the square of a difference of 1e-200 is 0 in floating point.
-    centred = values / np.abs(values).max()
-    centred = centred - centred.mean()
-    centred /= np.abs(centred).max()
+    centred = values - values.mean()
+    centred /= np.abs(centred).max()  # the square of a difference of 1e-200 is 0 in floating point
     return centred / np.linalg.norm(centred)
