@@ -9,7 +9,7 @@ from glassbert.metrics.answers import AnswerReport, best_no_answer_threshold, cm
 from metrics import naive_scores
 
 # Words that normalisation drops or changes are as frequent as plain ones.
-PLAIN = ["cat", "dog", "dogs", "xy", "theatre", "tre", "bathe", "ba", "1"]
+PLAIN = ["cat", "dog", "dogs", "xy", "theatre", "tre", "tithe", "ti", "1"]
 words = st.sampled_from([*PLAIN, "the", "a", "An", "Cat", "!", "dog's", "x-y"])
 texts = st.lists(words, max_size=5).map(" ".join)
 answer_lists = st.lists(texts, min_size=1, max_size=3)
@@ -51,7 +51,7 @@ def test_mixed_answers_are_scored_as_cmrc_does(rows: list[tuple[list[str], str]]
         (["24 to 10"], "24-10", 0, 0),  # the hyphen goes, and with it the border of the words
         (["in the late 1990s"], "late 1990s", 0, 0.8),
         (["to to be"], "to be be", 0, 2 / 3),
-        (["bathe an anchor"], "ba anchor", 0, 0.5),
+        (["tithe an ant"], "ti ant", 0, 0.5),
         (["the"], "a", 1, 0),  # equal after normalisation, yet no word in common: so says version 1.1
         (["caf\u00e9"], "cafe", 0, 0),
     ],
