@@ -1,5 +1,6 @@
 """A pre-training run of a second, for tests of the engine; also started as a program, to be killed."""
 
+import hashlib
 import json
 import os
 import random
@@ -9,13 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from corpora import VOCABULARY, memory_corpus
 from glassbert.config import ModelConfig, preset
 from glassbert.data.batching import PretrainBatch
 from glassbert.data.objective import PretrainObjective
 from glassbert.data.settings import ObjectiveSettings
 from glassbert.model.init import new_bert
-from glassbert.tasks.pretrain import Pretrain
+from glassbert.tasks.pretrain import Pretrain, PretrainModule
 from glassbert.text.tokenizer import Tokenizer
 from glassbert.training.loop import TrainResult, train
 from glassbert.training.settings import TrainSettings
@@ -58,6 +61,26 @@ def with_event(task: Pretrain, step: int, event: Callable[[], None]) -> Pretrain
     return task
 
 
+def recorded(task: Pretrain, path: Path) -> Pretrain:
+    """Write down which examples this process learns from in each step, by a hash of their ids."""
+    seen: dict[int, list[str]] = {}
+    batch = task.batch
+
+    def batch_and_new_line(step: int) -> PretrainBatch:
+        seen[step] = []
+        return batch(step)
+
+    def note(module: PretrainModule, arguments: tuple[PretrainBatch]) -> None:
+        if module.training:
+            examples = np.split(arguments[0].ids, np.cumsum(arguments[0].lengths)[:-1])
+            seen[max(seen)] += [hashlib.sha256(ids.tobytes()).hexdigest()[:16] for ids in examples]
+            path.write_text(json.dumps(seen))
+
+    task.batch = batch_and_new_line  # type: ignore[method-assign]
+    task.module.register_forward_pre_hook(note)
+    return task
+
+
 def run(
     folder: Path, task: Pretrain | None = None, told: list[str] | None = None, **changes: Any
 ) -> TrainResult:
@@ -77,9 +100,14 @@ def run(
 
 
 def main(folder: Path, changes: dict[str, Any]) -> None:
-    """Train as a program; `stop_after` and `kill_rank_at` make something happen to it on the way."""
+    """Train as a program; `stop_after` and `kill_rank_at` make something happen to it on the way.
+
+    With `record`, each process writes down which examples it learns from.
+    """
     task = small_task(changes.pop("dropout", 0.1))
     stop_after, kill_rank_at = changes.pop("stop_after", None), changes.pop("kill_rank_at", None)
+    if changes.pop("record", False):
+        task = recorded(task, folder.with_name(f"{folder.name}-{os.environ['RANK']}.json"))
     if stop_after is not None:
         task = with_event(task, stop_after - 1, lambda: os.kill(os.getpid(), signal.SIGTERM))
     if kill_rank_at is not None and os.environ["RANK"] == "1" and not (folder / "killed").exists():

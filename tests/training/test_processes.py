@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from glassbert.inference.model import load
 from glassbert.training.checkpoint import checkpoints
-from training.small_run import STEPS, run
+from training.small_run import STEPS, recorded, run, small_task
 
 SCRIPT = Path(__file__).parent / "small_run.py"
 
@@ -34,10 +35,25 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
+def assert_same_losses(ours: Path, theirs: Path, num_steps: int) -> None:
+    """Compare the metrics of two runs, line by line."""
+    rows = list(zip(metrics(ours), metrics(theirs), strict=True))
+    assert sum("learning_rate" in row for row, _ in rows) == num_steps
+    for two, one in rows:
+        assert set(two) == set(one)
+        for name in set(one) & {"mlm_loss", "nsp_loss", "grad_norm"}:
+            assert two[name] == pytest.approx(one[name], rel=1e-5), (one["step"], name)
+
+
+def examples(path: Path) -> dict[str, Counter[str]]:
+    """Return which examples a process learned from in each step."""
+    return {step: Counter(hashes) for step, hashes in json.loads(path.read_text()).items()}
+
+
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("alone")
-    run(folder, **NO_DROPOUT)
+    run(folder, recorded(small_task(dropout=0.0), folder.with_name("alone.json")))
     return folder
 
 
@@ -47,14 +63,27 @@ NO_DROPOUT = {"dropout": 0.0}
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
 def test_two_processes_learn_what_one_learns(tmp_path: Path, alone: Path, strategy: str) -> None:
-    torchrun(tmp_path, strategy=strategy, **NO_DROPOUT)
-    ours, theirs = metrics(tmp_path), metrics(alone)
-    assert len(ours) == len(theirs) >= STEPS
-    for two, one in zip(ours, theirs, strict=True):
-        for name in ("mlm_loss", "nsp_loss", "grad_norm"):
-            if name in one:
-                assert two[name] == pytest.approx(one[name], rel=1e-5), (one["step"], name)
-    assert load(tmp_path / "last").config == load(alone / "last").config
+    folder = tmp_path / "two"
+    torchrun(folder, strategy=strategy, record=True, **NO_DROPOUT)
+    assert_same_losses(folder, alone, STEPS)
+    assert load(folder / "last").config == load(alone / "last").config
+    # Each example of a batch is learned from once, by one process or the other; both have work.
+    together = examples(alone.with_name("alone.json"))
+    first, second = (examples(tmp_path / f"two-{rank}.json") for rank in (0, 1))
+    assert list(first) == list(second) == list(together) == [str(step) for step in range(STEPS)]
+    for step, batch in together.items():
+        assert first[step] + second[step] == batch
+        assert first[step]
+        assert second[step]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_processes_learn_what_one_learns_over_fifty_steps(tmp_path: Path, strategy: str) -> None:
+    options = {"steps": 50, **NO_DROPOUT}
+    run(tmp_path / "one", **options)
+    torchrun(tmp_path / "two", strategy=strategy, **options)
+    assert_same_losses(tmp_path / "two", tmp_path / "one", 50)
 
 
 def test_a_sharded_checkpoint_goes_on_alone(tmp_path: Path, alone: Path) -> None:
