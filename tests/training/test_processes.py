@@ -17,7 +17,8 @@ SCRIPT = Path(__file__).parent / "small_run.py"
 
 def torchrun(folder: Path, num_processes: int = 2, options: tuple[str, ...] = (), **changes: Any) -> str:
     """Train with several processes on this machine; return what they said on stderr."""
-    environment = os.environ | {"PYTHONPATH": str(SCRIPT.parents[1]), "OMP_NUM_THREADS": "1"}
+    paths = os.pathsep.join(filter(None, [str(SCRIPT.parents[1]), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     command = [
         sys.executable,
         "-m",
