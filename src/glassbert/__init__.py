@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from glassbert.text.segment import segmenter as segmenter
     from glassbert.text.tokenizer import Encoding as Encoding
     from glassbert.text.tokenizer import Tokenizer as Tokenizer
+    from glassbert.training.api import train as train
 
 __version__ = "0.1.0"
 
@@ -51,6 +52,7 @@ _HOMES = {
     "params": "glassbox.accounting",
     "preset": "config",
     "segmenter": "text.segment",
+    "train": "training.api",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])

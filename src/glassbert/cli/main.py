@@ -9,7 +9,7 @@ import sys
 import cyclopts
 
 import glassbert
-from glassbert.cli import convert, corpus, demo, inference, params, pretrain, tokenize, vocab
+from glassbert.cli import convert, corpus, demo, inference, params, pretrain, tokenize, train, vocab
 from glassbert.errors import UserError
 
 EXIT_USAGE = 2
@@ -32,6 +32,7 @@ def build_app() -> cyclopts.App:
     app.command(params.params)
     app.command(corpus.app)
     app.command(pretrain.pretrain)
+    app.command(train.app)
     app.command(inference.fill)
     app.command(inference.embed)
     app.command(convert.convert)

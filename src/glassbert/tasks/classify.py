@@ -118,8 +118,9 @@ class Classify:
         dev: Sequence[TextExample],
         *,
         max_length: int,
+        kind: Kind | None = None,
     ) -> tuple["Classify", list[str]]:
-        kind = kind_of(train)
+        kind = kind or kind_of(train)
         labels = (SCORE,) if kind == "regression" else label_set(train)
         notes = check_labels(kind, labels, train, dev)
         form = cls(

@@ -151,11 +151,13 @@ class TaskForm(Protocol[E_contra, P]):
         dev: Sequence[E_contra],
         *,
         max_length: int,
+        **known: Any,
     ) -> tuple[Self, list[str]]:
         """Return the form for these examples, and remarks for the user; examples that cannot do are refused.
 
         Args:
             max_length: Tokens that the model takes at most.
+            known: What else the files say: for classify and pair, the `kind` of their labels.
         """
 
     @classmethod

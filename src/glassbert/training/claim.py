@@ -41,9 +41,11 @@ def claim_data(out: Path, data: Mapping[str, Any]) -> None:
     before = read_json(path) if path.is_file() else {}
     for name, now in data.items():
         if name in before and before[name] != now:
+            amounts = [f"{one['num_tokens']:,} tokens" for one in (before[name], now) if "num_tokens" in one]
             raise DataError(
-                f"data.{name} is not the text that {out} was begun with ({before[name]['num_tokens']:,} "
-                f"tokens, now {now['num_tokens']:,}); build it as it was, or name another folder with --out"
+                f"data.{name} is not the text that {out} was begun with"
+                + (f" ({', now '.join(amounts)})" if len(amounts) == 2 else "")
+                + "; bring it back as it was, or name another folder with --out"
             )
     write_json(path, data)
 

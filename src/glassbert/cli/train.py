@@ -1,0 +1,140 @@
+"""`train`: a file of examples and a pre-trained model become a model that does a task."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import cyclopts
+from cyclopts import Parameter
+
+from glassbert.cli.live import live_readings
+from glassbert.cli.models import model_folder
+from glassbert.cli.output import print_json, remark
+from glassbert.errors import Interrupted, UserError
+
+if TYPE_CHECKING:
+    from glassbert.training.finetune import FineTuneResult
+
+app = cyclopts.App(name="train", help="Fine-tune a model for a task.")
+ADAPT_EPOCHS = 3.0
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """What the four tasks can be told alike."""
+
+    model: str | None = None
+    """Model folder to start from."""
+    train: Path | None = None
+    """File of examples to learn from."""
+    dev: Path | None = None
+    """File of examples to measure on; when not given, a tenth of the training rows is held out."""
+    out: Path | None = None
+    """Folder of the run; runs/ and the task's name when not given. The model is in its folder best."""
+    recipe: Path | None = None
+    """TOML file with the tables data, model, task, train, adapt and runs; the options here go before it."""
+    set_: Annotated[list[str] | None, Parameter(name="--set")] = None
+    """Change a setting, such as train.epochs=4; may be given several times."""
+    format: str | None = None
+    """The format of the files; seen from them when not given."""
+    skip_bad: int | None = None
+    """Rows that may be left out of a file because they cannot be used."""
+    seeds: int | None = None
+    """Do this many runs with different seeds and keep the best; mean and deviation are told."""
+    adapt: bool = False
+    """First train on the text of the examples as in pre-training."""
+    search: Annotated[float | None, Parameter(name="--search")] = None
+    """Minutes to try other batch sizes, learning rates and numbers of epochs in."""
+    report: Path | None = None
+    """Write a report on the dev rows to this HTML file."""
+    json: bool = False
+    """Print the result as JSON."""
+
+
+NOTHING_GIVEN = TrainOptions()
+
+
+@app.command
+def classify(options: TrainOptions = NOTHING_GIVEN) -> None:
+    """Train on texts with one label, with any number of labels, or with a number."""
+    _train("classify", options)
+
+
+@app.command
+def pair(options: TrainOptions = NOTHING_GIVEN) -> None:
+    """Train on pairs of texts with one label, with any number of labels, or with a number."""
+    _train("pair", options)
+
+
+@app.command
+def tag(options: TrainOptions = NOTHING_GIVEN) -> None:
+    """Train on texts with labelled spans, such as names."""
+    _train("tag", options)
+
+
+@app.command
+def answer(options: TrainOptions = NOTHING_GIVEN) -> None:
+    """Train on questions whose answers are parts of a text."""
+    _train("answer", options)
+
+
+def tables_of(options: TrainOptions) -> dict[str, dict[str, Any]]:
+    """Return the tables of the run's recipe: a file's, changed by the options, changed by --set."""
+    from glassbert.training.recipe import changed, read_recipe
+
+    tables: dict[str, dict[str, Any]] = read_recipe(options.recipe) if options.recipe else {}
+    given: dict[str, dict[str, Any]] = {
+        "model": {"folder": None if options.model is None else str(model_folder(options.model))},
+        "data": {
+            "train": None if options.train is None else str(options.train),
+            "dev": None if options.dev is None else str(options.dev),
+            "format": options.format,
+            "skip_bad": options.skip_bad,
+        },
+        "runs": {"seeds": options.seeds, "search_minutes": options.search},
+        "adapt": {"epochs": ADAPT_EPOCHS if options.adapt else None},
+    }
+    for name, table in given.items():
+        values = {key: value for key, value in table.items() if value is not None}
+        if values:
+            tables[name] = {**tables.get(name, {}), **values}
+    changed(tables, options.set_ or ())
+    for table_name, key, option in (("model", "folder", "--model"), ("data", "train", "--train")):
+        if key not in tables.get(table_name, {}):
+            raise UserError(f"{option} is missing; name it, or set {table_name}.{key} in a recipe")
+    return tables
+
+
+def _train(task: str, options: TrainOptions) -> None:
+    from glassbert.training.finetune_recipe import FineTuneRecipe
+    from glassbert.training.several import finetune_all
+
+    out = options.out or Path("runs") / task
+    recipe = FineTuneRecipe.of(task, tables_of(options))
+    with live_readings() as show:
+        result = finetune_all(recipe, out, remark, show)
+    if os.environ.get("RANK", "0") != "0":  # torchrun starts this verb once per process
+        return
+    if not result.is_finished:
+        if options.json:
+            print_json(_as_json(result))
+        raise Interrupted(f"stopped at step {result.step}, saved in {out}; the same command goes on")
+    if options.json:
+        print_json(_as_json(result))
+    else:
+        print(result.model)
+
+
+def _as_json(result: "FineTuneResult") -> dict[str, Any]:
+    return {
+        "out": str(result.out),
+        "model": str(result.model),
+        "step": result.step,
+        "is_finished": result.is_finished,
+        "metrics": dict(result.metrics),
+        "best_by": result.best_by,
+        "best_step": result.best_step,
+        "seeds": list(result.seeds),
+    }

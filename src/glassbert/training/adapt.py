@@ -1,0 +1,101 @@
+"""Further pre-training on a task's own text: the encoder learns its words before it learns its labels."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from glassbert.data.build import BuildSettings, build_corpus
+from glassbert.data.reading import find_sources
+from glassbert.interop.folder import write_model
+from glassbert.interop.huggingface import build
+from glassbert.interop.source import read_source
+from glassbert.model.bert import Bert
+from glassbert.storage import new_folder, write_atomically
+from glassbert.text.tokenizer import Tokenizer
+from glassbert.training.finetune import Show, Tell
+from glassbert.training.finetune_recipe import FineTuneRecipe
+from glassbert.training.pretrain import PretrainRecipe, pretrain
+
+
+def adapt(
+    recipe: FineTuneRecipe, rows: Sequence[Any], out: Path, tell: Tell, show: Show | None = None
+) -> Path | None:
+    """Train the recipe's model on the text of ``rows`` in ``out`` and return the new model's folder.
+
+    A folder in which this was begun or done is gone on with; None when a signal asked to stop.
+    """
+    model = out / "model"
+    if model.is_dir():
+        return model
+    tokenizer = Tokenizer.load(recipe.model.folder)
+    corpus = out / "corpus"
+    if not corpus.is_dir():
+        _write_corpus(texts_of(rows), tokenizer, out, corpus)
+    tell(f"first {recipe.adapt.epochs:g} epochs of pre-training on the text of the training rows")
+    start = _start_folder(recipe, tokenizer, out / "start")
+    result = pretrain(_pretraining(recipe, corpus, start), out / "run", tell, show)
+    if not result.is_finished:
+        return None
+    with new_folder(model) as folder:
+        adapted, _ = build(read_source(out / "run" / "last"))
+        write_model(_with_encoder(recipe, adapted), tokenizer, folder, run={"adapted": recipe.tables()})
+    return model
+
+
+def texts_of(rows: Iterable[Any]) -> Iterator[str]:
+    """Yield every different text of the rows once, on one line each."""
+    seen: set[str] = set()
+    for row in rows:
+        for name in ("text", "pair", "question", "context"):
+            text = " ".join((getattr(row, name, None) or "").split())
+            if text and text not in seen:
+                seen.add(text)
+                yield text
+
+
+def _write_corpus(texts: Iterable[str], tokenizer: Tokenizer, out: Path, corpus: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "text.txt"
+    write_atomically(path, "".join(f"{text}\n" for text in texts).encode("utf-8", "replace"))
+    build_corpus(find_sources([path], "documents"), tokenizer, corpus, BuildSettings())
+
+
+def _start_folder(recipe: FineTuneRecipe, tokenizer: Tokenizer, start: Path) -> Path:
+    """Write the model to start from with an MLM head and the recipe's dropout."""
+    if not start.is_dir():
+        source = read_source(recipe.model.folder)
+        dropout = {"attention_probs_dropout_prob": recipe.model.attention_dropout}
+        network, _ = build(
+            replace(source, config={**source.config, **dropout}), head="mlm", seed=recipe.train.seed
+        )
+        with new_folder(start) as folder:
+            write_model(network, tokenizer, folder, run={})
+    return start
+
+
+def _pretraining(recipe: FineTuneRecipe, corpus: Path, start: Path) -> PretrainRecipe:
+    shape = read_source(start).config
+    max_length = min(recipe.adapt.max_length, shape["max_position_embeddings"])
+    rate = recipe.adapt.learning_rate or recipe.train.learning_rate / 2
+    return PretrainRecipe.of(
+        {
+            "data": {"corpus": str(corpus)},
+            "model": {"init_from": str(start)},
+            "objective": {"name": "mlm", "max_length": max_length},
+            "train": {
+                "epochs": recipe.adapt.epochs,
+                "learning_rate": rate,
+                "batch_tokens": max(max_length, recipe.adapt.batch_tokens),
+                "seed": recipe.train.seed,
+                "keep": 1,
+            },
+        }
+    )
+
+
+def _with_encoder(recipe: FineTuneRecipe, adapted: Bert) -> Bert:
+    """Return the recipe's model with the adapted encoder: its pooler, which MLM has no use for, stays."""
+    network, _ = build(read_source(recipe.model.folder), head="none")
+    network.encoder.load_state_dict(adapted.encoder.state_dict())
+    return network

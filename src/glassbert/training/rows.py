@@ -1,0 +1,131 @@
+"""The rows of a fine-tuning run: read, held out, and described before the first step."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from glassbert.data.examples import Kind, Table, TaskName
+from glassbert.data.random import Draw, permutation
+from glassbert.data.readers.read import read_examples
+from glassbert.errors import DataError
+from glassbert.tasks.form import Input
+from glassbert.text.tokenizer import Tokenizer
+from glassbert.training.finetune_recipe import ExampleFiles
+
+_SPLIT_SEED = 20_180_404
+"""Rows are held out alike in every run, or two runs could not be compared."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The examples of a run."""
+
+    train: Sequence[Any]
+    dev: Sequence[Any]
+    about: dict[str, Any]
+    """Where they came from, for run.json."""
+    kind: Kind | None = None
+    """What texts are labelled with, for classify and pair."""
+
+
+def read_rows(name: TaskName, files: ExampleFiles, tell: Callable[[str], None]) -> Rows:
+    """Read the rows to learn from and those to measure on; without a file of these, hold some out."""
+    table = read_examples(name, files.train, files)
+    _tell_table("train", table, tell)
+    if not table.examples:
+        raise DataError(f"{files.train} holds no rows; nothing can be learnt")
+    about = {"train": _about(table)}
+    if files.dev is None:
+        train, dev = held_out(table.examples, files.dev_share)
+        told = (
+            f"no --dev file: {len(dev):,} of {len(table.examples):,} training rows are held out to measure on"
+        )
+        tell(
+            told
+            if dev
+            else "no --dev file and data.dev_share=0: nothing will be known of the model's quality"
+        )
+        return Rows(train, dev, about | {"dev": {"held_out_of_train": len(dev)}}, table.kind)
+    other = read_examples(name, files.dev, replace(files, kind=files.kind or table.kind))
+    _tell_table("dev", other, tell)
+    if not other.examples:
+        raise DataError(f"{files.dev} holds no rows; leave --dev out to hold some of the training rows out")
+    _tell_shared(table.examples, other.examples, tell)
+    return Rows(table.examples, other.examples, about | {"dev": _about(other)}, table.kind)
+
+
+def held_out(rows: Sequence[Any], share: float) -> tuple[list[Any], list[Any]]:
+    """Divide rows at random, yet alike every time: those to learn from and those to measure on, in order."""
+    num_dev = round(share * len(rows))
+    if share and not 0 < num_dev < len(rows):
+        raise DataError(f"{len(rows)} rows are too few to hold {share:.0%} of them out; give a --dev file")
+    chosen = set(permutation(len(rows), _SPLIT_SEED, Draw.ORDER, len(rows))[:num_dev].tolist())
+    return (
+        [row for index, row in enumerate(rows) if index not in chosen],
+        [row for index, row in enumerate(rows) if index in chosen],
+    )
+
+
+def describe(
+    what: str, tokenizer: Tokenizer, inputs: Sequence[Sequence[Input]], max_length: int
+) -> list[str]:
+    """Say how long the texts are, how many are too long, and what the vocabulary does not know."""
+    if not inputs:
+        return []
+    vocabulary = tokenizer.vocabulary
+    ids = [np.concatenate([one.ids for one in windows]) for windows in inputs]
+    lengths = np.array([len(of_row) for of_row in ids])
+    num_pieces = np.array(
+        [len(row) - np.isin(row, (vocabulary.cls_id, vocabulary.sep_id)).sum() for row in ids]
+    )
+    num_unknown = np.array([np.count_nonzero(row == vocabulary.unk_id) for row in ids])
+    num_cut = sum(windows[0].num_cut > 0 for windows in inputs)
+    num_windowed = sum(len(windows) > 1 for windows in inputs)
+    lines = [
+        f"{what}: {len(inputs):,} rows, {lengths.mean():.0f} tokens on average, {lengths.max():,} at most; "
+        f"{num_cut:,} ({num_cut / len(inputs):.1%}) are cut at {max_length} tokens"
+        + (f", {num_windowed:,} are read in windows" if num_windowed else "")
+        + f"; {num_unknown.sum() / max(1, num_pieces.sum()):.2%} of the pieces are unknown"
+    ]
+    num_blank = np.count_nonzero(num_pieces == 0)
+    num_unreadable = np.count_nonzero((num_unknown == num_pieces) & (num_pieces > 0))
+    if num_unreadable:
+        lines.append(
+            f"{what}: {num_unreadable:,} rows consist of unknown characters alone; extend the vocabulary"
+        )
+    if num_blank:
+        lines.append(f"{what}: {num_blank:,} rows have no text")
+    return lines
+
+
+def _about(table: Table[Any]) -> dict[str, Any]:
+    return {
+        "sha256": table.sha256,
+        "examples": len(table.examples),
+        "format": table.format,
+        "left_out": len(table.bad),
+    }
+
+
+def _tell_table(what: str, table: Table[Any], tell: Callable[[str], None]) -> None:
+    for note in table.notes:
+        tell(f"{what}: {note}")
+    for bad in table.bad[:3]:
+        tell(f"{what}: left out {bad.where}: {bad.reason}")
+    if len(table.bad) > 3:
+        tell(f"{what}: {len(table.bad) - 3:,} more rows are left out")
+
+
+def _tell_shared(train: Sequence[Any], dev: Sequence[Any], tell: Callable[[str], None]) -> None:
+    """Warn of rows to be measured on that are learnt from as well."""
+    seen = {_content(row) for row in train}
+    num_shared = sum(_content(row) in seen for row in dev)
+    if num_shared:
+        tell(f"{num_shared:,} of {len(dev):,} dev rows are training rows too: the metrics flatter the model")
+
+
+def _content(row: Any) -> tuple[Any, ...]:
+    names = ("text", "pair", "question", "context")
+    return tuple(getattr(row, name, None) for name in names)
