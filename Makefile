@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.installed-dev
 BENCH_INSTALLED := $(VENV)/.installed-bench
-BENCHMARKS := $(wildcard benchmarks/*.py)
+BENCHMARKS := $(filter-out benchmarks/worker.py,$(wildcard benchmarks/*.py))
 
 .PHONY: help demo check format test test-slow bench clean
 .DEFAULT_GOAL := help

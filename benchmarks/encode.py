@@ -11,18 +11,17 @@ import argparse
 import gzip
 import importlib.metadata
 import json
-import multiprocessing as mp
 import os
 import random
 import shutil
 import statistics
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+from worker import Run, Worker
 
 CORPUS = Path(__file__).parent.parent.parent / "shared" / "data" / "corpus" / "enwiki.jsonl.gz"
 THREADS = os.cpu_count() or 1
@@ -139,9 +138,6 @@ def padded_batches(ids: list[list[int]], size: int) -> Iterator[tuple[Any, Any]]
         yield padded, mask
 
 
-Run = Callable[[], Any]
-
-
 def glassbert_runs(folder: Path, ids: list[list[int]]) -> dict[str, Run]:
     import torch
 
@@ -244,43 +240,6 @@ ENGINES = {
     "openvino": openvino_runs,
     "ctranslate2": ctranslate2_runs,
 }
-
-
-def serve(make: Callable[..., dict[str, Run]], arguments: tuple[Any, ...], pipe: Connection) -> None:
-    """Hold one engine in this process: name its variants, then time each one that is asked for."""
-    runs = make(*arguments)
-    pipe.send(list(runs))
-    while (name := pipe.recv()) is not None:
-        started_at = time.perf_counter()
-        runs[name]()
-        pipe.send(time.perf_counter() - started_at)
-
-
-class Worker:
-    """An engine in its own process, so that its waiting threads do not burden the one being measured."""
-
-    def __init__(self, make: Callable[..., dict[str, Run]], *arguments: Any) -> None:
-        self.pipe, theirs = mp.Pipe()
-        self.process = mp.get_context("spawn").Process(
-            target=serve, args=(make, arguments, theirs), daemon=True
-        )
-        self.process.start()
-        theirs.close()  # so that an engine that dies ends our wait
-        self.variants: list[str] = self.pipe.recv()
-
-    def measure(self, variant: str) -> float:
-        time.sleep(0.3)  # let the engine measured before stop spinning
-        self.pipe.send(variant)
-        return float(self.pipe.recv())
-
-    def keep_best_variant(self) -> None:
-        """Try every batch size twice and go on with the fastest."""
-        times = {variant: min(self.measure(variant) for _ in range(2)) for variant in self.variants}
-        self.variants = [min(times, key=lambda variant: times[variant])]
-
-    def close(self) -> None:
-        self.pipe.send(None)
-        self.process.join()
 
 
 def measure(case: Case, texts: list[str], num_rounds: int) -> bool:

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassbert.config import BertConfig
+from glassbert.model.dropout import dropout
 from glassbert.model.layout import Layout, Run
 from glassbert.model.linear import Linear
 from glassbert.model.positions import rotate
@@ -99,7 +100,7 @@ class Attention(nn.Module):
             )
             # One text has one run and gets the plain names; the runs of a batch are told apart.
             run_tap = tap.within(f"run{index}") if tap and len(runs) > 1 else tap
-            context = self._glass(*heads, run_tap) if run_tap else self._fast(*heads)  # (B, N, Q, H)
+            context = self._formula(*heads, run_tap) if run_tap else self._fast(*heads)  # (B, N, Q, H)
             contexts.append(context.transpose(1, 2).reshape(q_run.shape))
         return contexts[0] if len(contexts) == 1 else torch.cat(contexts)  # (T, D)
 
@@ -108,15 +109,20 @@ class Attention(nn.Module):
         return x.view(num_sequences, -1, self.num_heads, x.size(-1) // self.num_heads).transpose(1, 2)
 
     def _fast(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        dropout = self.probs_dropout if self.training else 0.0
-        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=self.is_causal)
+        probability = self.probs_dropout if self.training else 0.0
+        if probability and q.is_cpu:
+            return self._formula(q, k, v)  # so would torch, but with a slower dropout
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=probability, is_causal=self.is_causal)
 
-    def _glass(self, q: Tensor, k: Tensor, v: Tensor, tap: Tap) -> Tensor:
+    def _formula(self, q: Tensor, k: Tensor, v: Tensor, tap: Tap | None = None) -> Tensor:
         """Compute ``softmax(QK^T / sqrt(H) + mask) V`` as it is taught."""
-        scores = tap("scores", q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)))  # (B, N, Q, K)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))  # (B, N, Q, K)
+        scores = tap("scores", scores) if tap else scores
         if self.is_causal:
             # A token sees itself and what came before it; only what comes after is hidden.
             visible = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-            scores = tap("masked", scores.masked_fill(~visible, -math.inf))
-        probs = tap("probs", scores.softmax(dim=-1))
-        return F.dropout(probs, self.probs_dropout, self.training) @ v
+            scores = scores.masked_fill(~visible, -math.inf)
+            scores = tap("masked", scores) if tap else scores
+        probs = scores.softmax(dim=-1)
+        probs = tap("probs", probs) if tap else probs
+        return dropout(probs, self.probs_dropout, self.training) @ v

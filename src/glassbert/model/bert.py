@@ -6,12 +6,12 @@ Legend: B sequences, T tokens, M positions to predict, D hidden size, V vocabula
 from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassbert.config import BertConfig, ModelConfig
 from glassbert.errors import UserError
 from glassbert.model.block import Block, layer_norm
+from glassbert.model.dropout import dropout
 from glassbert.model.heads import LabelHead, MaskedLanguageHead, Pooler
 from glassbert.model.layout import Batch
 from glassbert.model.linear import Linear
@@ -42,7 +42,7 @@ class Embeddings(nn.Module):
         token, segment, position = self.token(batch.ids), self.segment(batch.segments), self._positions(batch)
         if tap:
             token, segment, position = tap("token", token), tap("segment", segment), tap("position", position)
-        hidden = F.dropout(self.norm(token + segment + position), self.dropout, self.training)
+        hidden = dropout(self.norm(token + segment + position), self.dropout, self.training)
         return tap("out", hidden) if tap else hidden
 
     def _positions(self, batch: Batch) -> Tensor:

@@ -3,11 +3,11 @@
 Legend: B sequences, T tokens, M positions to predict, D hidden size, V vocabulary, C labels.
 """
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassbert.config import BertConfig
 from glassbert.model.block import layer_norm
+from glassbert.model.dropout import dropout
 from glassbert.model.linear import Linear
 
 
@@ -47,10 +47,10 @@ class LabelHead(nn.Module):
 
     def __init__(self, config: BertConfig, num_labels: int) -> None:
         super().__init__()
-        dropout = config.classifier_dropout
-        self.dropout = config.hidden_dropout_prob if dropout is None else dropout
+        probability = config.classifier_dropout
+        self.dropout = config.hidden_dropout_prob if probability is None else probability
         self.dense = Linear(config.hidden_size, num_labels)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B or T, D) to logits, (B or T, C)."""
-        return self.dense(F.dropout(x, self.dropout, self.training))
+        return self.dense(dropout(x, self.dropout, self.training))

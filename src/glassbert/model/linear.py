@@ -5,6 +5,8 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from glassbert.model.dropout import dropout as apply_dropout
+
 
 def gelu_tanh(x: Tensor) -> Tensor:
     """Return the tanh approximation of GELU."""
@@ -34,6 +36,5 @@ class Linear(nn.Linear):
         y = F.linear(x, self.weight, self.bias)
         if activation is not None:
             y = ACTIVATIONS[activation](y)
-        if dropout and self.training:
-            y = F.dropout(y, dropout)
+        y = apply_dropout(y, dropout, self.training)
         return y if residual is None else residual + y
