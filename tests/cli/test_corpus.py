@@ -93,6 +93,8 @@ def test_build_warns_of_a_single_document(
         (b'{"txt": "One."}\n', [], 3, 'text.txt:1: no string under "text"'),
         (b"One.", ["--form", "book"], 2, "book"),
         (b"One.", ["--processes", "0"], 2, "processes=0"),
+        (b"One.", ["--held-out", "5"], 2, "held_out=5.0"),
+        (b"One.", ["--held-out", "0.001"], 3, "held_out=0.001 of all documents is none"),
         (b"One.", ["--segmenter", "nope"], 2, "segmenter 'nope' is not known"),
         (b"One.", ["--tokenizer", "nope"], 4, "nope: no such folder"),
         (None, [], 2, "No such file"),
@@ -170,6 +172,22 @@ def test_an_interrupted_build_says_how_to_go_on(
     monkeypatch.setattr("glassbert.data.build.build_corpus", interrupt)
     code, _, errors = run(capsys, "build", text, "--tokenizer", tokenizer, "--out", tmp_path / "out")
     assert (code, "run the same command again to go on" in errors) == (130, True)
+
+
+def test_held_out_documents_are_told_and_counted(
+    text: Path, tokenizer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text.write_text("\n".join("the cat sat.\nit ran.\n" for _ in range(40)))
+    arguments = ("build", text, "--tokenizer", tokenizer, "--out", tmp_path / "out", "--held-out", "0.25")
+    code, printed, errors = run(capsys, *arguments)
+    held_out = Corpus.open(tmp_path / "out" / "held-out")
+    assert code == 0
+    num_documents = held_out.num_documents
+    assert f"held out    {num_documents} more documents ({num_documents / 40:.1%} of all)" in printed
+    assert "one document only" not in errors
+    report = json.loads(run(capsys, *arguments, "--json")[1])
+    assert report["held_out"]["num_documents"] == num_documents
+    assert report["totals"]["num_documents"] == 40 - num_documents
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "limit"])

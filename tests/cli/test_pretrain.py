@@ -1,5 +1,6 @@
 import io
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,25 @@ def test_on_a_terminal_a_display_takes_the_place_of_the_lines(
     assert "100%" in text
     assert "held out: mlm_loss" in text, "the verdict stays"
     assert not [line for line in text.splitlines() if line.startswith("step ")]
+
+
+def test_what_the_corpus_holds_out_is_measured_unless_other_text_is_named(
+    recipe: Path, built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = tmp_path / "corpus"
+    assert build(built, corpus, "--held-out", "0.3") == 0
+    arguments = (recipe, "--set", f"data.corpus={corpus}", "--out", tmp_path / "run")
+    code, _, errors = run(capsys, *arguments)
+    assert code == 0
+    assert f"measuring on {corpus / 'held-out'}, which was held out of the corpus" in errors
+    assert "held out: mlm_loss" in errors
+    assert (tmp_path / "run" / "best" / "model.safetensors").is_file()
+    tables = tomllib.loads((tmp_path / "run" / "recipe.toml").read_text())
+    assert tables["data"]["held_out"] == str(corpus / "held-out"), "the run's recipe tells all"
+    code, _, errors = run(capsys, *arguments)
+    assert (code, "going on from checkpoint-6" in errors) == (0, True)
+    named = ("--set", f"data.held_out={built / 'corpus'}", "--out", tmp_path / "named")
+    assert "measuring on" not in run(capsys, recipe, "--set", f"data.corpus={corpus}", *named)[2]
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "limit"])

@@ -1,4 +1,5 @@
 import errno
+import json
 import os
 import random
 import signal
@@ -14,6 +15,7 @@ import pytest
 from glassbert.data import build as building
 from glassbert.data import reading, shards
 from glassbert.data.build import BuildSettings, Built, build_corpus
+from glassbert.data.manifest import Manifest
 from glassbert.data.reading import ReadProgress, find_sources
 from glassbert.data.shards import Corpus
 from glassbert.errors import DataError, UserError
@@ -58,7 +60,17 @@ def build(
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def sentences_of(folder: Path) -> list[list[list[int]]]:
+    """Return the documents of a corpus as the ids of their sentences."""
+    corpus = Corpus.open(folder, verify=True)
+    borders = [0, *corpus.sentence_ends]
+    sentences = [corpus.tokens(*span).tolist() for span in zip(borders, borders[1:], strict=False)]
+    ends = [0, *corpus.document_ends]
+    return [sentences[start:stop] for start, stop in zip(ends, ends[1:], strict=False)]
 
 
 def work_folder(out: Path) -> Path:
@@ -188,6 +200,104 @@ def test_a_full_disk_is_told_and_what_is_finished_is_kept(
     assert build(text, tokenizer, out).num_shards_before > 0
     build(text, tokenizer, whole)
     assert contents(out) == contents(whole)
+
+
+def test_documents_are_held_out_whole_and_none_is_lost(
+    text: Path, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    build(text, tokenizer, tmp_path / "all")
+    built = build(text, tokenizer, tmp_path / "out", held_out=0.2)
+    everything, trained = sentences_of(tmp_path / "all"), sentences_of(tmp_path / "out")
+    held_out = sentences_of(tmp_path / "out" / "held-out")
+    assert built.held_out == Corpus.open(tmp_path / "out" / "held-out").manifest
+    assert built.held_out is not None
+    assert (built.held_out.is_held_out, built.manifest.is_held_out) == (True, False)
+    assert len(trained) + len(held_out) == len(everything) == 120
+    assert 12 < len(held_out) < 36, "about a fifth"
+    merged = iter(trained)
+    others = iter(held_out)
+    following, other = next(merged), next(others)
+    for document in everything:
+        assert document in (following, other)
+        if document == following:
+            following = next(merged, [])
+        else:
+            other = next(others, [])
+    assert (following, other) == ([], [])
+    assert Corpus.open(tmp_path / "out" / "held-out").tokenizer().vocabulary == VOCABULARY
+
+
+def test_what_is_held_out_depends_on_the_number_of_a_document_alone(
+    text: Path, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(text, tokenizer, tmp_path / "one", held_out=0.1)
+    build(text, tokenizer, tmp_path / "two", held_out=0.1, processes=2)
+    monkeypatch.setattr(reading, "_BLOCK_CHARACTERS", 300)
+    build(text, tokenizer, tmp_path / "small-blocks", held_out=0.1)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two") == contents(tmp_path / "small-blocks")
+    # More text after it, and a larger share, hold out the same documents and more.
+    few = sentences_of(tmp_path / "one" / "held-out")
+    text.write_text(text.read_text() + "\nmore text\nin the end\n" * 50)
+    build(text, tokenizer, tmp_path / "more", held_out=0.3)
+    many = sentences_of(tmp_path / "more" / "held-out")
+    assert all(document in many for document in few)
+    assert len(many) > len(few)
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 3, 4, 5, 6])
+def test_a_build_with_held_out_documents_that_was_stopped_ends_in_the_same_bytes(
+    stop_after: int, text: Path, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    options = {"held_out": 0.4, "drop_duplicates": True, "shard_tokens": 300}
+    build(text, tokenizer, whole, **options)
+    save, num_saved = building._Progress.save, [0]
+
+    def stop(progress: building._Progress, folder: Path) -> None:
+        save(progress, folder)
+        num_saved[0] += bool(progress.shards)
+        if num_saved[0] == stop_after:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(building._Progress, "save", stop)
+    with pytest.raises(KeyboardInterrupt):
+        build(text, tokenizer, out, **options)
+    monkeypatch.setattr(building._Progress, "save", save)
+    build(text, tokenizer, out, **options)
+    assert contents(out) == contents(whole)
+    assert build(text, tokenizer, out, **options).held_out == Manifest.load(out / "held-out")
+
+
+def test_another_share_is_another_corpus(text: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build(text, tokenizer, out, held_out=0.1)
+    with pytest.raises(UserError, match=r"holds another corpus \(a share of 0.1 held out\)"):
+        build(text, tokenizer, out)
+    build(text, tokenizer, out, may_replace=True)
+    assert not (out / "held-out").exists()
+
+
+def test_a_share_that_leaves_nothing_is_refused(text: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    text.write_text("a\nb\n\na\n")
+    with pytest.raises(DataError, match="held_out=1e-05 of all documents is none"):
+        build(text, tokenizer, tmp_path / "out", held_out=1e-5)
+    with pytest.raises(DataError, match="held_out=0.99999 is every document"):
+        build(text, tokenizer, tmp_path / "out", held_out=0.99999)
+    assert list(tmp_path.iterdir()) == [text]
+    for share in (-0.1, 1.0):
+        with pytest.raises(UserError, match=f"held_out={share}; a share from 0 to below 1"):
+            BuildSettings(held_out=share)
+
+
+def test_a_manifest_from_before_there_was_a_share_is_read(
+    text: Path, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    built = build(text, tokenizer, tmp_path / "out")
+    path = tmp_path / "out" / "manifest.json"
+    content = json.loads(path.read_text())
+    del content["held_out_share"], content["is_held_out"]
+    path.write_text(json.dumps(content))
+    assert Manifest.load(tmp_path / "out") == built.manifest
 
 
 def test_an_error_before_the_first_shard_leaves_no_trace(tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ def build(
     shard_tokens: int = 1 << 24,
     processes: int | None = None,
     drop_duplicates: bool = False,
+    held_out: float = 0.0,
     force: bool = False,
     json: bool = False,
 ) -> None:
@@ -59,6 +60,9 @@ def build(
         Processes that work, one for each core when not given; the result is the same.
     drop_duplicates:
         Leave out every line that came before; takes 8 bytes of memory for each line.
+    held_out:
+        Share of the documents, such as 0.01, that go into a corpus of their own in OUT/held-out; `pretrain`
+        measures on them and does not train on them. Which ones depends on their place in the files alone.
     force:
         Replace a corpus that the folder holds.
     json:
@@ -70,11 +74,13 @@ def build(
         segmenter=segmenter,
         shard_tokens=shard_tokens,
         drop_duplicates=drop_duplicates,
+        held_out=held_out,
         processes=processes if processes is not None else os.cpu_count() or 1,
     )
     built = _build_into(out, files, form, tokenizer, settings, force)
     if json:
-        print_json({"out": str(out), **built.manifest.to_json()})
+        held = {"held_out": built.held_out.totals()} if built.held_out else {}
+        print_json({"out": str(out), **built.manifest.to_json(), **held})
     else:
         print("\n".join(_build_lines(out, built)))
 
@@ -149,6 +155,8 @@ def _build_into(
             "one document only: next-sentence prediction needs two; train with objective mlm or sop, or put "
             "blank lines between documents"
         )
+    elif built.held_out and not built.held_out.has_documents:
+        remark("one document only is held out: next-sentence prediction needs two; hold out a larger share")
     return built
 
 
@@ -177,6 +185,8 @@ def _reading(stage: str) -> Iterator[Callable[["ReadProgress"], None]]:
 
 
 def _build_lines(out: Path, built: "Built") -> Iterator[str]:
+    from glassbert.data.build import HELD_OUT
+
     manifest = built.manifest
     yield f"{out}: {manifest.num_tokens:,} tokens in {_counted(len(manifest.shards), 'shard')}"
     yield f"text        {manifest.num_bytes / 1e6:,.1f} MB of {_counted(len(manifest.sources), 'file')}"
@@ -190,6 +200,13 @@ def _build_lines(out: Path, built: "Built") -> Iterator[str]:
         yield f"duplicates  {manifest.num_duplicate_lines_dropped:,} lines that came before were dropped"
     if manifest.segmenter:
         yield f"segmenter   {manifest.segmenter}"
+    if built.held_out:
+        total = manifest.num_documents + built.held_out.num_documents
+        yield (
+            f"held out    {built.held_out.num_documents:,} more documents "
+            f"({built.held_out.num_documents / total:.1%} of all), {built.held_out.num_tokens:,} tokens, in "
+            f"{out / HELD_OUT}"
+        )
 
 
 def _check_lines(report: "CheckReport") -> Iterator[str]:

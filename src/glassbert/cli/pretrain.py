@@ -1,6 +1,5 @@
 """`pretrain`: a recipe and a corpus become an encoder."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -36,13 +35,14 @@ def pretrain(
 
     from glassbert.training.pretrain import PretrainRecipe
     from glassbert.training.pretrain import pretrain as run_pretraining
+    from glassbert.training.processes import is_main_process
     from glassbert.training.recipe import read_recipe
 
     folder = out or Path("runs") / recipe.stem
     settings = PretrainRecipe.of(read_recipe(recipe, set_ or ()))
     with live_readings() as show:
         result = run_pretraining(settings, folder, remark, show)
-    is_main = os.environ.get("RANK", "0") == "0"  # torchrun starts this verb once per process
+    is_main = is_main_process()  # torchrun starts this verb once per process
     if json and is_main:
         print_json({"out": str(folder), **asdict(result)})
     elif result.is_finished and is_main:

@@ -59,6 +59,10 @@ class Manifest:
     """A shard ends with the first document that brings it to this size."""
     num_duplicate_lines_dropped: int | None
     """None when repeated lines were kept uncounted."""
+    held_out_share: float = 0.0
+    """The share of documents that were put into a corpus of their own, not to be trained on."""
+    is_held_out: bool = False
+    """Whether this is the corpus of those documents, or that of the others."""
     sources: tuple[Source, ...]
     shards: tuple[ShardInfo, ...]
 
@@ -137,7 +141,7 @@ class Manifest:
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Return the manifest that `to_json` made ``content`` of."""
         return cls(
-            **{name: content[name] for name in _PLAIN_FIELDS},
+            **{name: content[name] for name in _PLAIN_FIELDS if name in content or name not in _NEW_FIELDS},
             sources=tuple(Source(**source) for source in content["sources"]),
             shards=tuple(ShardInfo(**shard) for shard in content["shards"]),
         )
@@ -150,3 +154,5 @@ class Manifest:
 
 
 _PLAIN_FIELDS = tuple(name for name in Manifest.__dataclass_fields__ if name not in ("sources", "shards"))
+# A corpus that was built before there were these has none of them.
+_NEW_FIELDS = ("held_out_share", "is_held_out")

@@ -32,6 +32,7 @@ class Draw(IntEnum):
     REPLACEMENT = 12
     SAMPLED_TOKEN = 13
     BATCH_ORDER = 14
+    HELD_OUT = 15
 
 
 def bits(seed: int, draw: Draw, *keys: Keys) -> NDArray[np.uint64]:

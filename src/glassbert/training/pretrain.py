@@ -8,6 +8,7 @@ from typing import Any, Literal
 import glassbert
 from glassbert.config import BertConfig, ModelConfig, preset
 from glassbert.data.batching import PretrainBatch
+from glassbert.data.build import HELD_OUT
 from glassbert.data.masking import Masking
 from glassbert.data.objective import PretrainObjective
 from glassbert.data.settings import ObjectiveSettings
@@ -19,9 +20,11 @@ from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert
 from glassbert.tasks.pretrain import Pretrain
+from glassbert.text.vocabulary import Vocabulary
 from glassbert.training.checkpoint import full_disk_told
 from glassbert.training.claim import claim_data, claim_folder, plain_tables
 from glassbert.training.loop import TrainResult, train
+from glassbert.training.processes import is_main_process
 from glassbert.training.reading import Reading
 from glassbert.training.recipe import check_keys, settings_from
 from glassbert.training.settings import TrainSettings
@@ -34,7 +37,7 @@ class DataSettings:
     corpus: Path
     """Folder that `corpus build` wrote."""
     held_out: Path | None = None
-    """Another such folder, of text that is not trained on."""
+    """Another such folder, of text that is not trained on; the one within the corpus when not set."""
     held_out_tokens: int = 100_000
     """How much of it is measured."""
 
@@ -98,6 +101,7 @@ def pretrain(
         tell: Receives remarks for the user.
         show: Draws how the run stands after each step; without it, lines are told.
     """
+    recipe = _with_held_out(recipe, tell)
     corpus = Corpus.open(recipe.data.corpus)
     tokenizer = corpus.tokenizer()
     settings = ObjectiveSettings(
@@ -113,7 +117,7 @@ def pretrain(
     held_out: tuple[PretrainBatch, ...] = ()
     if recipe.data.held_out is not None:
         corpora["held_out"] = Corpus.open(recipe.data.held_out)
-        other = PretrainObjective(corpora["held_out"], tokenizer.vocabulary, settings)
+        other = _held_out_objective(corpora["held_out"], tokenizer.vocabulary, settings)
         held_out = tuple(other.evaluation_batches(recipe.data.held_out_tokens))
     tables = plain_tables(recipe.tables())
     data = {name: _identity(corpus) for name, corpus in corpora.items()}
@@ -152,6 +156,26 @@ def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
             f"{shape.max_position_embeddings}; raise the one or lower the other"
         )
     return new_bert(ModelConfig(encoder=shape, head=head, has_pooler=head != "mlm"), seed=recipe.train.seed)
+
+
+def _held_out_objective(
+    corpus: Corpus, vocabulary: Vocabulary, settings: ObjectiveSettings
+) -> PretrainObjective:
+    """Return the objective on held-out text; what is wrong with it is not blamed on the corpus."""
+    try:
+        return PretrainObjective(corpus, vocabulary, settings)
+    except UserError as error:
+        raise type(error)(f"data.held_out={corpus.folder}: {error}") from None
+
+
+def _with_held_out(recipe: PretrainRecipe, tell: Callable[[str], None]) -> PretrainRecipe:
+    """Return the recipe with the text that `corpus build` held out, unless it names another."""
+    folder = recipe.data.corpus / HELD_OUT
+    if recipe.data.held_out is not None or not folder.is_dir():
+        return recipe
+    if is_main_process():
+        tell(f"measuring on {folder}, which was held out of the corpus; data.held_out names another")
+    return replace(recipe, data=replace(recipe.data, held_out=folder))
 
 
 def _identity(corpus: Corpus) -> dict[str, Any]:

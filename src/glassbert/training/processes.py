@@ -18,6 +18,11 @@ from glassbert.errors import UserError
 from glassbert.training.settings import Strategy, TrainSettings
 
 
+def is_main_process() -> bool:
+    """Tell whether this process writes and talks, also before it has met the others."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 @dataclass(frozen=True)
 class Processes:
     """This process among its peers."""
