@@ -195,7 +195,8 @@ class Decoder:
         num_copies = settings.num_hypotheses if settings.method == "sample" else 1
         copies = [source for source in sources for _ in range(num_copies)]
         results: dict[int, list[Hypothesis]] = {}
-        for indices in batches_by_length([len(s) for s in copies], self.batch_tokens // settings.width):
+        budget = max(1, self.batch_tokens // settings.width)
+        for indices in batches_by_length([len(source) for source in copies], budget):
             results |= self._decode_batch(copies, indices, settings, first_index * num_copies)
         found = [
             [hypothesis for copy in range(num_copies) for hypothesis in results[index * num_copies + copy]]

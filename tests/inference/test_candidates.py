@@ -1,0 +1,75 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassbert.inference.candidates import GROUP_SIZE, best, drawn, top
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    num_columns=st.integers(1, 40 * GROUP_SIZE),
+    count=st.integers(1, 8),
+    num_values=st.sampled_from([3, 10**6]),
+    seed=st.integers(0, 2**30),
+)
+def test_the_largest_by_groups_are_the_largest(
+    num_columns: int, count: int, num_values: int, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randint(num_values, (3, num_columns), generator=generator).float()
+    count = min(count, num_columns)
+    values, columns = top(rows, count)
+    assert torch.equal(values, rows.topk(count, dim=1).values)
+    assert torch.equal(values, rows.gather(1, columns))
+    assert all(len(set(row)) == count for row in columns.tolist())
+
+
+def test_the_best_candidates_come_from_all_hypotheses() -> None:
+    log_probs = torch.tensor([[[0.5, 0.3, 0.2], [0.8, 0.1, 0.1]]]).log()
+    scores = torch.tensor([[0.6, 0.4]]).log()
+    found = best(log_probs, scores, 4)
+    # 0.4 * 0.8, 0.6 * 0.5, 0.6 * 0.3, 0.6 * 0.2
+    assert found.ids.tolist() == [[0, 0, 1, 2]]
+    assert found.parents.tolist() == [[1, 0, 0, 0]]
+    torch.testing.assert_close(found.scores.exp(), torch.tensor([[0.32, 0.30, 0.18, 0.12]]))
+
+
+PROBS = torch.tensor([0.1, 0.4, 0.2, 0.3])
+
+
+def shares(**options: object) -> list[float]:
+    """Return how often each token is drawn when chance reaches everywhere once."""
+    num_draws = 10_000
+    chances = (torch.arange(num_draws, dtype=torch.float64) + 0.5) / num_draws
+    settings_ = {"temperature": 1.0, "top_k": None, "top_p": 1.0} | options
+    rows = PROBS.log().expand(num_draws, 1, -1)
+    found = drawn(rows, torch.zeros(num_draws, 1), chances, **settings_)  # type: ignore[arg-type]
+    torch.testing.assert_close(found.scores.exp(), PROBS[found.ids])
+    return (torch.bincount(found.ids[:, 0], minlength=4) / num_draws).tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [0.1, 0.4, 0.2, 0.3]),
+        ({"temperature": 0.5}, [0.01 / 0.3, 0.16 / 0.3, 0.04 / 0.3, 0.09 / 0.3]),
+        ({"top_k": 2}, [0.0, 4 / 7, 0.0, 3 / 7]),
+        ({"top_k": 100}, [0.1, 0.4, 0.2, 0.3]),
+        ({"top_p": 0.4}, [0.0, 1.0, 0.0, 0.0]),
+        ({"top_p": 0.5}, [0.0, 4 / 7, 0.0, 3 / 7]),
+        ({"top_p": 1e-9}, [0.0, 1.0, 0.0, 0.0]),
+        ({"top_k": 3, "top_p": 0.7}, [0.0, 4 / 7, 0.0, 3 / 7]),
+    ],
+)
+def test_tokens_are_drawn_as_often_as_they_are_likely(
+    options: dict[str, object], expected: list[float]
+) -> None:
+    assert shares(**options) == pytest.approx(expected, abs=2e-4)
+
+
+def test_the_outermost_chances_draw_tokens_that_may_be_drawn() -> None:
+    rows = torch.tensor([[[-torch.inf, 0.0, -torch.inf]]]).expand(2, 1, -1)
+    chances = torch.tensor([0.0, 1.0 - 2.0**-53], dtype=torch.float64)
+    found = drawn(rows, torch.zeros(2, 1), chances, temperature=1.0, top_k=None, top_p=1.0)
+    assert found.ids.tolist() == [[1], [1]]
