@@ -9,7 +9,7 @@ import sys
 import cyclopts
 
 import glassbert
-from glassbert.cli import convert, corpus, demo, inference, params, pretrain, tokenize, train, vocab
+from glassbert.cli import convert, corpus, demo, inference, params, predict, pretrain, tokenize, train, vocab
 from glassbert.errors import UserError
 
 EXIT_USAGE = 2
@@ -33,6 +33,8 @@ def build_app() -> cyclopts.App:
     app.command(corpus.app)
     app.command(pretrain.pretrain)
     app.command(train.app)
+    app.command(predict.evaluate)
+    app.command(predict.predict)
     app.command(inference.fill)
     app.command(inference.embed)
     app.command(convert.convert)

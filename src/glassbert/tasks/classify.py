@@ -16,7 +16,7 @@ from torch import Tensor
 
 from glassbert.config import ModelConfig, ProblemType
 from glassbert.data.examples import Kind, TaskName, TextExample
-from glassbert.errors import ModelError, UserError
+from glassbert.errors import DataError, UserError
 from glassbert.metrics.calibration import (
     Calibration,
     calibration,
@@ -348,7 +348,7 @@ class Classify:
         for example in examples:
             for label in example.labels:
                 if label not in ids:
-                    raise ModelError(
+                    raise DataError(
                         f"{example.where}: label {label!r} is none of the model's: {', '.join(self.labels)}"
                     )
         if self.kind == "single":

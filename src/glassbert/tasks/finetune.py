@@ -6,6 +6,7 @@ Legend: V vocabulary, R rows of it that the training text reaches.
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic
 
 import numpy as np
@@ -247,8 +248,13 @@ def save_finetuned(
     folder: Path,
     run: Mapping[str, Any],
     extra: Mapping[str, Tensor],
+    tuned: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write a model folder that knows its task."""
-    write_model(network, tokenizer, folder, run={**run, "task": form.to_run()})
+    """Write a model folder that knows its task.
+
+    Args:
+        tuned: What was found after training, beside what the form says.
+    """
+    write_model(network, tokenizer, folder, run={**run, "task": {**tuned, **form.to_run()}})
     if extra:
         save_file({name: tensor.contiguous() for name, tensor in extra.items()}, folder / EXTRA_WEIGHTS)

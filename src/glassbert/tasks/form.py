@@ -110,7 +110,7 @@ class Tuning:
     """What the held-out rows teach after training, without changing what is learnt."""
 
     run: Mapping[str, Any]
-    """What `from_run` is told beside what `to_run` said, such as thresholds; `to_run` must say it then."""
+    """What run.json keeps beside what `to_run` says, such as thresholds; `from_run` is told it."""
     temperature: float = 1.0
     """What logits are to be divided by for honest scores. The head's weights are divided, so that any loader
     gives the same; `from_run` is told it as `temperature`."""

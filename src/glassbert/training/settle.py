@@ -31,7 +31,7 @@ def settle(folder: Path, task: FineTune[Any, Any], tell: Callable[[str], None]) 
     about |= _findings(form, task, scaled, tell)
     divide_head(network, tuning.temperature)
     with new_folder(folder, may_replace=True) as new:
-        save_finetuned(network, task.tokenizer, form, new, about, extra_of(form))
+        save_finetuned(network, task.tokenizer, form, new, about, extra_of(form), tuned)
     return about["metrics"]
 
 

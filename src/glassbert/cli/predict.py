@@ -1,0 +1,163 @@
+"""`predict` and `evaluate`: a fine-tuned model at work, and how good it is."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from glassbert.cli.models import model_folder
+from glassbert.cli.output import print_json, progress_bar, remark, stdin_lines
+from glassbert.data.examples import BadRow, Example, ReadOptions, TaskName
+from glassbert.errors import DataError, GateError, UserError
+from glassbert.text.files import read_lines
+
+
+def predict(
+    model: str,
+    source: Annotated[str, Parameter(name="INPUT")] = "-",
+    /,
+    *,
+    task: TaskName | None = None,
+    format: str | None = None,
+    skip_bad: int = 0,
+    abstain_below: float = 0.0,
+    accuracy: float | None = None,
+    json: bool = False,
+) -> None:
+    """Say what a fine-tuned model makes of each text: one line of JSON for each row, in order.
+
+    Parameters
+    ----------
+    model:
+        Model folder, or folder of a run.
+    source:
+        File of texts: JSON lines, TSV with a header, or plain text; - is stdin.
+    task:
+        What the model does, for a folder that does not say it.
+    format:
+        The format of the input; seen from its first lines when not given.
+    skip_bad:
+        Rows that may be unusable; their line says {"error", "where"}.
+    abstain_below:
+        Give no label (null) whose score is lower.
+    accuracy:
+        Give no label unless the model was, on held-out rows, as often right with such a score.
+    json:
+        The output is JSON lines with or without it.
+    """
+    from glassbert.data.readers.read import stream_examples
+    from glassbert.inference.model import load
+    from glassbert.inference.predict import predict_stream, threshold_for_accuracy
+
+    loaded = load(model_folder(model))
+    if accuracy is not None:
+        abstain_below = max(abstain_below, threshold_for_accuracy(loaded, accuracy))
+    name = "stdin" if source == "-" else source
+    lines = stdin_lines() if source == "-" else read_lines(Path(source))
+    options = ReadOptions(format=format)
+    rows = _checked(stream_examples(task or loaded.form.name, lines, name, options), skip_bad)
+    num_rows = num_truncated = 0
+    with progress_bar() as bar:
+        progress = bar.add_task("predicting", total=None)
+        for row in predict_stream(loaded, rows, abstain_below=abstain_below):
+            content = {"error": row.reason, "where": row.where} if isinstance(row, BadRow) else row.to_json()
+            print_json(content)
+            num_rows += 1
+            num_truncated += bool(content.get("truncated"))
+            bar.update(progress, advance=1)
+    if num_truncated:
+        remark(f"{num_truncated:,} of {num_rows:,} texts were too long and were cut")
+
+
+def evaluate(
+    model: str,
+    data: Path,
+    /,
+    *,
+    min_: Annotated[list[str] | None, Parameter(name="--min")] = None,
+    report: Path | None = None,
+    task: TaskName | None = None,
+    format: str | None = None,
+    skip_bad: int = 0,
+    json: bool = False,
+) -> None:
+    """Measure a fine-tuned model on a file of labelled examples.
+
+    Parameters
+    ----------
+    model:
+        Model folder, or folder of a run.
+    data:
+        File of labelled examples.
+    min_:
+        Fail, with exit code 5, unless a metric is at least this high: f1=0.9; may be given several times.
+        For a metric that is better when low, such as mse or ece, it is the highest allowed.
+    report:
+        Write everything, with plots and the worst mistakes, to this HTML file.
+    task:
+        What the model does, for a folder that does not say it.
+    format:
+        The format of the file; seen from it when not given.
+    skip_bad:
+        Rows that may be left out because they cannot be used.
+    json:
+        Print the result as JSON.
+    """
+    from glassbert.cli.evaluation import evaluate_file
+    from glassbert.inference.model import load
+
+    gates = [_gate(text) for text in min_ or ()]
+    loaded = load(model_folder(model))
+    options = ReadOptions(format=format, skip_bad=skip_bad)
+    evaluation = evaluate_file(loaded, model, task or loaded.form.name, data, options, remark)
+    if report is not None:
+        from glassbert.reports.html import write_report  # type: ignore[attr-defined]
+
+        write_report(report, evaluation)
+        remark(f"report in {report}")
+    if json:
+        print_json(evaluation.to_json())
+    else:
+        for name, value in evaluation.metrics().items():
+            print(f"{name}\t{value:.4f}")
+    check_gates(gates, evaluation.metrics())
+
+
+def _checked(rows: Iterable[Example | BadRow], skip_bad: int) -> Iterator[Example | BadRow]:
+    """Let as many bad rows pass as are allowed."""
+    num_bad = 0
+    for row in rows:
+        if isinstance(row, BadRow):
+            num_bad += 1
+            if num_bad > skip_bad:
+                raise DataError(
+                    f"{row.where}: {row.reason}; correct it, or let {num_bad} such rows pass with "
+                    f"--skip-bad {num_bad}"
+                )
+        yield row
+
+
+def _gate(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    try:
+        return name.strip(), float(value)
+    except ValueError:
+        raise UserError(f"--min {text}: expected a metric and a number, such as f1=0.9") from None
+
+
+def check_gates(gates: Iterable[tuple[str, float]], metrics: Mapping[str, float]) -> None:
+    """Raise GateError unless every metric is as good as its gate."""
+    from glassbert.tasks.form import LOWER_IS_BETTER
+
+    failed = []
+    for name, wanted in gates:
+        if name not in metrics:
+            raise UserError(f"--min {name}={wanted:g}: no such metric; there are {', '.join(metrics)}")
+        is_lower_better = name in LOWER_IS_BETTER
+        is_met = metrics[name] <= wanted if is_lower_better else metrics[name] >= wanted
+        if not is_met:
+            limit = "at most" if is_lower_better else "at least"
+            failed.append(f"{name} is {metrics[name]:.4f}, {limit} {wanted:g} is asked for")
+    if failed:
+        raise GateError("; ".join(failed))
