@@ -40,6 +40,8 @@ class Progress:
     """Time spent in training, over all sessions of the run."""
     best: float | None = None
     """Best value of the metric that chooses."""
+    best_loss: float = 0.0
+    """The loss with it, which decides between equals."""
     best_step: int | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     """What the task shall be given back; see `RemembersData`."""

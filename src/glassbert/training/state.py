@@ -118,9 +118,15 @@ class TrainState:
         """Remember the metrics if they are the best so far; return whether they are."""
         name, is_higher_better = self.task.best_by
         value, best = metrics.get(name), self.progress.best
-        if value is None or (best is not None and (value <= best if is_higher_better else value >= best)):
+        if value is None or (best is not None and (value < best if is_higher_better else value > best)):
             return False
-        self.progress = replace(self.progress, elapsed_s=self.elapsed_s, best=value, best_step=self.step)
+        # A few hundred rows give many evaluations the same accuracy; the loss still tells them apart.
+        loss = metrics.get("loss", 0.0)
+        if value == best and loss >= self.progress.best_loss:
+            return False
+        self.progress = replace(
+            self.progress, elapsed_s=self.elapsed_s, best=value, best_loss=loss, best_step=self.step
+        )
         return True
 
     @contextmanager
