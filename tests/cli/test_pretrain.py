@@ -1,9 +1,12 @@
 import io
 import json
+import shutil
+import signal
 import tomllib
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
 from full_disk import disk
@@ -148,3 +151,149 @@ def test_a_full_disk_is_one_line_and_exit_1_and_the_same_command_goes_on(
         assert (code, "going on from checkpoint-2" in errors) == (0, True)
         for name in ("last/model.safetensors", "metrics.jsonl"):
             assert (out / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "message"),
+    [
+        ("train.stepz=7", 2, "unknown key train.stepz; did you mean train.steps?"),
+        ("trian.steps=7", 2, "unknown key recipe.trian; did you mean recipe.train?"),
+        ("train.steps=many", 2, "train.steps='many'; expected int"),
+        ("train.batch_tokens=31", 2, "batch_tokens=31 is less than a sequence of max_length=32"),
+        ("objective.max_length=64", 2, "objective.max_length=64 exceeds model.max_position_embeddings=32"),
+        ("model.vocab_size=8", 2, "model.vocab_size=8 is less than the 16 pieces of the corpus"),
+        ("model.num_attention_heads=3", 2, "does not divide by num_attention_heads=3"),
+        ("model.init_from=nowhere", 2, "model.init_from brings its own shape; remove model.preset"),
+        ("train.device=cuda", 2, "torch sees no GPU"),
+        ("data.corpus=nowhere", 3, "no manifest.json in nowhere"),
+        ("data.held_out=nowhere", 3, "no manifest.json in nowhere"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_line_and_leaves_no_folder(
+    recipe: Path, tmp_path: Path, change: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if "cuda" in change and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    fails(capsys, code, message, recipe, "--set", change, "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def fails(capsys: pytest.CaptureFixture[str], code: int, message: str, *arguments: object) -> None:
+    """Run the verb, which must end with ``code`` and one line that holds ``message``."""
+    found, printed, errors = run(capsys, *arguments)
+    assert (found, printed) == (code, "")
+    assert errors.startswith("glassbert: ")
+    assert errors.count("\n") == 1
+    assert message in errors
+
+
+def test_a_recipe_that_is_none_is_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fails(capsys, 2, "nowhere.toml: No such file", "nowhere.toml")
+    (tmp_path / "recipe.toml").write_text("[train")
+    fails(capsys, 2, "not TOML", tmp_path / "recipe.toml")
+
+
+def test_one_document_has_no_next_sentence_and_is_exit_3(
+    recipe: Path, built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.txt").write_text("the cat sat .\na dog ran .\nthe bird flew home .\n")
+    shutil.copytree(built / "tokenizer", tmp_path / "tokenizer")
+    assert build(tmp_path, tmp_path / "single", "--form", "sentences") == 0
+    single = ("--set", f"data.corpus={tmp_path / 'single'}")
+    fails(capsys, 3, "the corpus is one document", recipe, *single, "--out", tmp_path / "run")
+    held_out = ("--set", f"data.held_out={tmp_path / 'single'}")
+    place = f"data.held_out={tmp_path / 'single'}: the corpus is one document"
+    fails(capsys, 3, place, recipe, *held_out, "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    assert run(capsys, recipe, *single, "--set", "objective.name=mlm", "--out", tmp_path / "run")[0] == 0
+
+
+def test_another_vocabulary_than_that_of_the_shards_is_exit_4(
+    recipe: Path, built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = Tokenizer(Vocabulary((*SPECIALS, *WORDS, "new")))
+    other.save(tmp_path / "tokenizer")
+    shutil.copy(built / "text.txt", tmp_path / "text.txt")
+    assert build(tmp_path, tmp_path / "other") == 0
+    held_out = ("--set", f"data.held_out={tmp_path / 'other'}", "--out", tmp_path / "run")
+    fails(capsys, 4, "built with another vocabulary (17 pieces)", recipe, *held_out)
+    shutil.copytree(built / "corpus", tmp_path / "mixed")
+    other.save(tmp_path / "mixed")
+    mixed = ("--set", f"data.corpus={tmp_path / 'mixed'}", "--out", tmp_path / "run")
+    fails(capsys, 4, "built with another vocabulary (16 pieces)", recipe, *mixed)
+    assert not (tmp_path / "run").exists()
+    assert run(capsys, recipe, "--set", f"data.corpus={tmp_path / 'other'}", "--out", tmp_path / "17")[0] == 0
+    path = tmp_path / "further.toml"
+    path.write_text(recipe.read_text().split("[model]")[0] + "[objective]\nmax_length = 32\n")
+    further = (path, "--set", "train.steps=2", "--out", tmp_path / "further")
+    from_17 = ("--set", f"model.init_from={tmp_path / '17' / 'last'}")
+    fails(capsys, 4, "than the one given (17 pieces", *further, *from_17)
+    assert not (tmp_path / "further").exists()
+    own = ("--set", f"data.corpus={tmp_path / 'other'}")
+    assert run(capsys, *further, *from_17, *own)[0] == 0
+
+
+@pytest.mark.parametrize(("name", "size"), [("shard-00000.ids", -1), ("shard-00000.words", None)])
+def test_a_damaged_corpus_is_exit_3(
+    recipe: Path, built: Path, tmp_path: Path, name: str, size: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(built / "corpus", tmp_path / "damaged")
+    path = tmp_path / "damaged" / name
+    if size is None:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:size])
+    damaged = ("--set", f"data.corpus={tmp_path / 'damaged'}", "--out", tmp_path / "run")
+    fails(capsys, 3, f"{path}: ", recipe, *damaged)
+
+
+def test_a_line_of_a_megabyte_is_trained_on(
+    recipe: Path, built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.txt").write_text("the cat sat " * 90_000 + "\n\n" + documents(2))
+    shutil.copytree(built / "tokenizer", tmp_path / "tokenizer")
+    assert build(tmp_path, tmp_path / "long", "--form", "sentences") == 0
+    long = ("--set", f"data.corpus={tmp_path / 'long'}", "--out", tmp_path / "run")
+    assert run(capsys, recipe, *long)[0] == 0
+
+
+def test_a_folder_of_another_run_is_exit_2_and_keeps_what_it_holds(
+    recipe: Path, built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert run(capsys, recipe, "--out", out)[0] == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    other = ("--set", "train.learning_rate=0.5", "--out", out)
+    fails(capsys, 2, f"{out} holds a run with another train.learning_rate (0.0001, now 0.5)", recipe, *other)
+    # The same settings on text that has changed under the same name.
+    (tmp_path / "text.txt").write_text(documents(17))
+    shutil.copytree(built / "tokenizer", tmp_path / "tokenizer")
+    shutil.copytree(built / "corpus", tmp_path / "kept")
+    try:
+        assert build(tmp_path, built / "corpus", "--force") == 0
+        fails(capsys, 3, "data.corpus is not the text that", recipe, "--out", out)
+    finally:
+        shutil.rmtree(built / "corpus")
+        shutil.copytree(tmp_path / "kept", built / "corpus")
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").touch()
+    fails(capsys, 2, "is not empty and holds no run", recipe, "--out", tmp_path / "thesis")
+
+
+def test_a_run_that_is_asked_to_stop_is_exit_130_and_goes_on(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = Pretrain.batch
+
+    def batch_and_signal(task: Pretrain, step: int) -> PretrainBatch:
+        if step == 2:
+            signal.raise_signal(signal.SIGINT)
+        return batch(task, step)
+
+    monkeypatch.setattr(Pretrain, "batch", batch_and_signal)
+    code, printed, errors = run(capsys, recipe, "--out", tmp_path / "run")
+    assert (code, printed) == (130, "")
+    assert errors.splitlines()[-1].startswith("glassbert: stopped at step 3, saved in ")
+    monkeypatch.undo()
+    assert "going on from checkpoint-3" in run(capsys, recipe, "--out", tmp_path / "run")[2]

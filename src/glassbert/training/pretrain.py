@@ -20,11 +20,12 @@ from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert
 from glassbert.tasks.pretrain import Pretrain
+from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import Vocabulary
 from glassbert.training.checkpoint import full_disk_told
 from glassbert.training.claim import claim_data, claim_folder, plain_tables
 from glassbert.training.loop import TrainResult, train
-from glassbert.training.processes import is_main_process
+from glassbert.training.processes import choose_device, is_main_process
 from glassbert.training.reading import Reading
 from glassbert.training.recipe import check_keys, settings_from
 from glassbert.training.settings import TrainSettings
@@ -119,23 +120,24 @@ def pretrain(
         corpora["held_out"] = Corpus.open(recipe.data.held_out)
         other = _held_out_objective(corpora["held_out"], tokenizer.vocabulary, settings)
         held_out = tuple(other.evaluation_batches(recipe.data.held_out_tokens))
-    tables = plain_tables(recipe.tables())
-    data = {name: _identity(corpus) for name, corpus in corpora.items()}
-    with full_disk_told(out):
-        claim_folder(out, tables, lambda before: plain_tables(PretrainRecipe.of(before).tables()))
-        claim_data(out, data)
+    model = make_model(recipe, len(tokenizer.vocabulary))
+    if "init_from" in recipe.model:
+        corpus.check_fits(Tokenizer.load(Path(recipe.model["init_from"])))
     task = Pretrain(
-        make_model(recipe, len(tokenizer.vocabulary)),
+        model,
         tokenizer,
         objective,
         held_out=held_out,
         guess=lambda: guessing_loss(corpus, tokenizer.vocabulary, [batch.mlm_labels for batch in held_out]),
     )
-    about = {
-        "recipe": tables,
-        "data": data,
-        "glassbert": glassbert.__version__,
-    }
+    tables = plain_tables(recipe.tables())
+    data = {name: _identity(corpus) for name, corpus in corpora.items()}
+    choose_device(recipe.train.device)
+    # Last, so that a recipe that cannot be run leaves no folder behind.
+    with full_disk_told(out):
+        claim_folder(out, tables, lambda before: plain_tables(PretrainRecipe.of(before).tables()))
+        claim_data(out, data)
+    about = {"recipe": tables, "data": data, "glassbert": glassbert.__version__}
     return train(task, recipe.train, out, about=about, tell=tell, show=show)
 
 
@@ -147,15 +149,27 @@ def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
     if source is not None:
         if table:
             raise UserError(f"model.init_from brings its own shape; remove model.{next(iter(table))}")
-        return build(read_source(Path(source)), head=head, seed=recipe.train.seed)[0]
+        model = build(read_source(Path(source)), head=head, seed=recipe.train.seed)[0]
+        _check_length(model.config.encoder, recipe)
+        return model
     shape = preset(table.pop("preset", "mini"), vocab_size=vocab_size)
     shape = replace(shape, **table)
+    _check_length(shape, recipe)
+    if shape.vocab_size < vocab_size:
+        raise UserError(
+            f"model.vocab_size={shape.vocab_size} is less than the {vocab_size} pieces of the corpus; leave "
+            "it out, or set it to as many or more"
+        )
+    return new_bert(ModelConfig(encoder=shape, head=head, has_pooler=head != "mlm"), seed=recipe.train.seed)
+
+
+def _check_length(shape: BertConfig, recipe: PretrainRecipe) -> None:
+    """Refuse examples that are too long for the model."""
     if shape.max_position_embeddings < recipe.objective.max_length:
         raise UserError(
             f"objective.max_length={recipe.objective.max_length} exceeds model.max_position_embeddings="
             f"{shape.max_position_embeddings}; raise the one or lower the other"
         )
-    return new_bert(ModelConfig(encoder=shape, head=head, has_pooler=head != "mlm"), seed=recipe.train.seed)
 
 
 def _held_out_objective(

@@ -35,7 +35,7 @@ class Processes:
     def join(cls, settings: TrainSettings) -> "Processes":
         """Meet the processes that torchrun started; alone when it did not."""
         size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
-        device = _device(settings.device, int(os.environ.get("LOCAL_RANK", "0")))
+        device = choose_device(settings.device)
         if size > 1 and not dist.is_initialized():
             backend = "nccl" if device.type == "cuda" else "gloo"
             dist.init_process_group(backend, store=_own_store(), rank=rank, world_size=size)
@@ -122,9 +122,10 @@ def _own_store() -> PrefixStore | None:
     return PrefixStore(f"attempt-{attempt}", TCPStore(address, port, is_master=False, wait_for_workers=False))
 
 
-def _device(wanted: str, local_rank: int) -> torch.device:
+def choose_device(wanted: str) -> torch.device:
+    """Return where this process computes; refuse a GPU that is not there."""
     if wanted == "cuda" and not torch.cuda.is_available():
         raise UserError("train.device is 'cuda', but torch sees no GPU; use 'cpu' or 'auto'")
     if wanted == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
-    return torch.device("cuda", local_rank)
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
