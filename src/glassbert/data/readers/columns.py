@@ -1,5 +1,6 @@
 """Which column holds what: by the user's word, by its usual name, or by what stands in it."""
 
+import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -103,7 +104,6 @@ _PAIRS: tuple[tuple[str, str], ...] = (
     ("question", "passage"),
     ("question", "answer"),
     ("前提", "假设"),
-    ("a", "b"),
 )
 # Columns that number the rows, or that an exported table has for its index.
 _ROW_NUMBERS = frozenset({"", "id", "index", "idx", "guid", "no", "unnamed:0", "序号", "编号"})
@@ -125,12 +125,12 @@ def find_columns(task: TaskName, names: Sequence[str], told: Mapping[str, str]) 
     """Return the names of the columns that hold what ``task`` needs, by role, as far as they can be found."""
     found = {role: column for role, name in told.items() if (column := named(name, names)) is not None}
     by_key = {_key(name): name for name in reversed(names) if name not in found.values()}
-    if task == "pair" and not {"text", "pair"} & set(found):
+    if task == "pair" and not {"text", "pair"} & set(told):
         found |= next(
             ({"text": by_key[a], "pair": by_key[b]} for a, b in _PAIRS if a in by_key and b in by_key), {}
         )
     for role in (*REQUIRED[task], *_OPTIONAL[task]):
-        if role in found or task == "pair" and role in ("text", "pair"):
+        if role in told or role in found or (task == "pair" and role in REQUIRED[task]):
             continue
         candidates = [by_key[key] for key in _NAMES[role] if key in by_key]
         free = [name for name in candidates if name not in found.values()]
@@ -188,12 +188,11 @@ def _label_column(rows: Sequence[Sequence[str]]) -> int:
 
 
 def is_number(cell: str) -> bool:
-    """Tell whether a cell holds a number."""
+    """Tell whether a cell holds a number; `1_000` is one to Python only."""
     try:
-        float(cell)
+        return math.isfinite(float(cell)) and "_" not in cell
     except ValueError:
         return False
-    return True
 
 
 @lru_cache(maxsize=1 << 10)

@@ -30,7 +30,8 @@ def read_columns(lines: Lines, told: Mapping[str, str], notes: Notes) -> Iterato
             yield BadRow(where, rows)
             continue
         try:
-            tokens, tags = ([row[column] for row in rows] for column in (token_column, tag_column))
+            tokens = [row[token_column] for row in rows]
+            tags = [row[tag_column].strip() for row in rows]
             yield TagExample(*tagged_text(tokens, tags, scheme), where)
         except IndexError:
             yield BadRow(

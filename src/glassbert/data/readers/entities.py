@@ -19,7 +19,7 @@ from glassbert.data.examples import BadRow, Span, TagExample
 from glassbert.data.readers.columns import find_columns
 from glassbert.data.readers.locate import nearest
 from glassbert.data.readers.record import Notes, Record, Unusable, shown
-from glassbert.data.readers.schemes import TagScheme, tagged_text
+from glassbert.data.readers.schemes import TagScheme, join_tokens, tagged_text
 from glassbert.data.readers.texts import text_of
 
 _STARTS = ("start", "start_offset", "begin", "start_idx")
@@ -74,7 +74,7 @@ def read_entities(
             else:
                 text, annotation = _SHAPES[shape](record.values, told, notes)
                 spans = None if annotation is None else _checked(text, annotation, notes)
-            yield TagExample(text, spans, record.where)
+            yield TagExample(text_of({"text": text}, "text"), spans, record.where)
         except Unusable as problem:
             yield BadRow(record.where, str(problem))
     scheme.tell(notes)
@@ -97,7 +97,7 @@ def _from_tokens(
     ):
         raise Unusable(f"the tokens are {shown(tokens)}; expected a list of strings, none of them empty")
     if tags is None:
-        return tagged_text(tokens, ["O"] * len(tokens), TagScheme())[0], None
+        return join_tokens(tokens)[0], None
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise Unusable(f"the tags are {shown(tags)}; expected a list of strings such as B-PER")
     if len(tags) != len(tokens):

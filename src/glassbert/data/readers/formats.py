@@ -13,16 +13,8 @@ FORMATS: dict[TaskName, tuple[str, ...]] = {
     "classify": ("csv", "tsv", "jsonl", "json", "parquet", "text", "labelstudio"),
     "pair": ("csv", "tsv", "jsonl", "json", "parquet"),
     "tag": (
-        "conll",
-        "jsonl",
-        "json",
-        "spans",
-        "doccano",
-        "cluener",
-        "labelstudio",
-        "tokens",
-        "parquet",
-        "text",
+        *("conll", "jsonl", "json", "spans", "doccano", "cluener", "labelstudio", "tokens"),
+        *("parquet", "text"),
     ),
     "answer": ("squad", "jsonl", "json", "csv", "tsv", "parquet"),
 }
@@ -42,10 +34,21 @@ _BY_SUFFIX = {
     ".bioes": "conll",
     ".bmes": "conll",
 }
+_REFUSED = {
+    ".xlsx": "save the sheet as CSV",
+    ".xls": "save the sheet as CSV",
+    ".zip": "unpack it, or pack its file with gzip",
+    ".tar": "unpack it",
+    ".tgz": "unpack it",
+    ".bz2": "unpack it, or pack its file with gzip",
+    ".xz": "unpack it, or pack its file with gzip",
+}
 
 
-def check_format(task: TaskName, format: str | None) -> None:
-    """Refuse a format that ``task`` does not read."""
+def check_format(task: TaskName, name: str, format: str | None) -> None:
+    """Refuse a format that ``task`` does not read, and files that nothing here can read."""
+    if format is None and _suffix(name) in _REFUSED:
+        raise UserError(f"{name}: {_suffix(name)} is not read; {_REFUSED[_suffix(name)]}")
     if format is not None and format not in FORMATS[task]:
         raise UserError(f"format {format!r} is not read by {task}; use one of {', '.join(FORMATS[task])}")
 
@@ -55,20 +58,23 @@ def is_parquet(name: str, format: str | None) -> bool:
     return format == "parquet" or (format is None and _suffix(name) == ".parquet")
 
 
-def detect_format(task: TaskName, lines: Lines) -> str:
-    """Return the format of a file."""
-    format = _BY_SUFFIX.get(_suffix(lines.name)) or _by_content(task, lines)
-    if task == "tag" and format in ("tsv", "text") and looks_like_columns(lines):
-        format = "conll"
+def detect_format(task: TaskName, lines: Lines, *, is_stream: bool) -> str:
+    """Return the format of a file; of a stream only the first line is awaited if its name tells nothing."""
+    by_name = _BY_SUFFIX.get(_suffix(lines.name))
+    format = by_name or _by_content(lines)
+    if task == "tag" and format in ("tsv", "text"):
+        may_look = by_name is not None or not is_stream
+        format = "conll" if may_look and looks_like_columns(lines) else "text"
     if format not in FORMATS[task]:
         raise DataError(
-            f"{lines.name}: looks like {format}, which {task} does not read; "
-            f"if it is something else, say so with --format: {', '.join(FORMATS[task])}"
+            f"{lines.name}: looks like {format}, which {task} does not read; give JSON"
+            f"{' or columns parted by tabs' if 'tsv' in FORMATS[task] else ''}, "
+            f"or name the format with --format: {', '.join(FORMATS[task])}"
         )
     return format
 
 
-def _by_content(task: TaskName, lines: Lines) -> str:
+def _by_content(lines: Lines) -> str:
     if looks_like_json(lines):
         return "jsonl"
     has_tabs = any("\t" in line for line in lines.peek_texts(1))

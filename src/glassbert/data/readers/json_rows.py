@@ -35,15 +35,17 @@ def read_objects(lines: Lines) -> Iterator[Record | BadRow]:
 
 
 def _is_document(lines: Lines) -> bool:
-    texts = [text.lstrip() for text in lines.peek_texts(1)]
-    if not texts or texts[0].startswith("["):
-        return True
+    first = "".join(lines.peek_texts(1)).lstrip()
+    if not first:
+        return False
     try:
-        json.loads(texts[0])
+        is_list = isinstance(json.loads(first), list)
     except (ValueError, RecursionError):
+        if first.startswith("["):
+            return True
         # Either a document over many lines or a first line that is damaged: then the next opens an object.
-        return not all(text.lstrip().startswith("{") for text in lines.peek_texts(2)[1:] or [""])
-    return False
+        return not any(text.lstrip().startswith("{") for text in lines.peek_texts(2)[1:])
+    return is_list and len(lines.peek_texts(2)) == 1
 
 
 def _document_objects(lines: Lines) -> Iterator[Record | BadRow]:

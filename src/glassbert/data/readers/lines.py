@@ -85,7 +85,7 @@ def _decoded(raw_lines: Ahead[bytes], path: Path, notes: Notes) -> Iterator[str]
         num_ascii += 1
     sample = [raw for raw in raw_lines.peek(_SAMPLE_LINES) if not raw.isascii()]
     # A line of GB18030 is UTF-8 by chance at times, a file is not.
-    if sum(map(_is_utf8, sample)) * 2 < len(sample) and _is_gb18030(b"".join(sample)):
+    if sum(map(_is_utf8, sample)) * 2 < len(sample) and _are_gb18030(sample):
         yield from _gb18030_lines(raw_lines, path, notes, num_ascii)
     else:
         # The empty lines stand for those above: the place of a wrong byte is counted from the first line on.
@@ -117,20 +117,24 @@ def _text(raw: bytes, encoding: str) -> str:
     return raw.decode(encoding).removesuffix("\n").removesuffix("\r")
 
 
-def _is_gb18030(raw: bytes) -> bool:
-    """Tell whether bytes that are not UTF-8 read as Chinese.
+def _are_gb18030(raw_lines: list[bytes]) -> bool:
+    """Tell whether lines that are not UTF-8 read as Chinese; a few may be damaged.
 
     Nearly all bytes can be read as GB18030. Those of Latin-1 become rare characters, each of an accented
     letter and the letter after it; those of Chinese are mostly the characters of GB 2312, the common ones.
     """
-    try:
-        text = raw.decode("gb18030")
-    except UnicodeDecodeError:
+    texts = [text for raw in raw_lines if (text := _gb18030(raw)) is not None]
+    if len(texts) * 2 <= len(raw_lines):
         return False
-    characters = [character for character in text if not character.isascii()]
+    characters = [character for text in texts for character in text if not character.isascii()]
     num_common = len("".join(characters).encode("gb2312", errors="ignore")) // 2
     if num_common * 2 < len(characters):
         return False
-    return len(characters) < _ENOUGH_CHARACTERS or any(
-        character in _FREQUENT for character in characters[: 10 * _ENOUGH_CHARACTERS]
-    )
+    return len(characters) < _ENOUGH_CHARACTERS or not _FREQUENT.isdisjoint(characters)
+
+
+def _gb18030(raw: bytes) -> str | None:
+    try:
+        return raw.decode("gb18030")
+    except UnicodeDecodeError:
+        return None

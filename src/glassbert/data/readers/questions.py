@@ -53,7 +53,7 @@ def with_unique_ids(
             continue
         new = f"{item.id}#{count}"
         seen[new] = seen.get(new, 0) + 1
-        notes.count("ids that came before and were given a number, such as " + new)
+        notes.count("ids that had come before, made different by a number")
         yield AnswerExample(new, item.question, item.context, item.answers, item.where)
 
 

@@ -41,7 +41,7 @@ class Source:
     def __post_init__(self) -> None:
         self._told = check_roles(self.task, self.options.columns)
         self._objects: Ahead[Record | BadRow] | None = None
-        if self.format in _PACKINGS and self.task in ("tag", "answer") and not self.is_stream:
+        if self.format in _PACKINGS and not self.is_stream:
             self.format = self._shape() or self.format
 
     def drafts(self) -> Iterator[Draft | BadRow]:
@@ -54,8 +54,8 @@ class Source:
             return read_columns(self._lines, self._told, self.notes)
         if self.format == "text":
             return map(_untagged, self._text_rows())
-        is_packing = self.format in _PACKINGS
-        return read_entities(self._all_objects(), None if is_packing else self.format, self._told, self.notes)
+        told = None if self.options.format in _PACKINGS else self.options.format
+        return read_entities(self._all_objects(), told, self._told, self.notes)
 
     def questions(self) -> Iterator[AnswerExample | BadRow]:
         """Yield the rows as questions."""
@@ -80,6 +80,9 @@ class Source:
         objects = [item for item in self._all_objects().peek(_SAMPLE_OBJECTS) if isinstance(item, Record)]
         if self.task == "answer":
             return "squad" if any({"paragraphs", "qas"} & set(item.values) for item in objects) else None
+        if self.task != "tag":
+            is_task = any(isinstance(item.values.get("data"), dict) for item in objects)
+            return "labelstudio" if is_task and self.task == "classify" else None
         return next((shape for item in objects if (shape := shape_of(item.values, self._told))), None)
 
     def _rows(self) -> Iterator[Record | BadRow]:
@@ -138,18 +141,18 @@ def _untagged(row: Record) -> TagExample | BadRow:
 
 def open_source(task: TaskName, path: Path, options: ReadOptions, notes: Notes) -> Source:
     """Return a file as a source, its format told or detected."""
-    check_format(task, options.format)
+    check_format(task, str(path), options.format)
     if is_parquet(str(path), options.format):
         return Source(task, str(path), "parquet", options, notes, None, is_stream=False)
     lines = open_lines(path, notes)
-    format = options.format or detect_format(task, lines)
+    format = options.format or detect_format(task, lines, is_stream=False)
     return Source(task, str(path), format, options, notes, lines, is_stream=False)
 
 
 def stream_source(task: TaskName, lines: Lines, options: ReadOptions) -> Source:
     """Return lines as a source, their format told or detected."""
-    check_format(task, options.format)
-    format = options.format or detect_format(task, lines)
+    check_format(task, lines.name, options.format)
+    format = options.format or detect_format(task, lines, is_stream=True)
     if format == "parquet":
         raise UserError(f"{lines.name}: parquet cannot be streamed; save it as JSON lines")
     return Source(task, lines.name, format, options, Notes(), lines, is_stream=True)

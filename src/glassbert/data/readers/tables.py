@@ -53,7 +53,7 @@ def read_table(
     sample = [first.cells] if is_stream else _sample(rows)
     if _has_header(task, sample, told, lines.name):
         names = [cell.strip() for cell in next(rows).cells]
-        columns = _named_columns(task, names, told, lines.name, notes, is_stream)
+        columns = _named_columns(task, names, told, lines.name, notes, [] if is_stream else sample[1:])
     else:
         is_plain = len(first.cells) == len(REQUIRED[task])
         columns = _numbered_columns(task, sample if is_plain else _sample(rows), told, lines.name, notes)
@@ -106,7 +106,7 @@ def _delimiter(lines: Lines, notes: Notes) -> str:
     first = "".join(lines.peek_texts(1))
     delimiter = next((delimiter for delimiter in _DELIMITERS if delimiter in first), ",")
     if delimiter != ",":
-        notes.say(f"cells are parted by {'tabs' if delimiter == chr(9) else delimiter!r}")
+        notes.say(f"cells are parted by {delimiter!r}")
     return delimiter
 
 
@@ -135,24 +135,30 @@ def _has_header(task: TaskName, rows: list[list[str]], told: dict[str, str], nam
 
 
 def _named_columns(
-    task: TaskName, names: list[str], told: dict[str, str], name: str, notes: Notes, is_stream: bool
+    task: TaskName, names: list[str], told: dict[str, str], name: str, notes: Notes, rows: list[list[str]]
 ) -> dict[str, int]:
-    for column in names:
-        if column and names.count(column) > 1:
-            raise DataError(f"{name}: two columns are named {column!r}; give each a name of its own")
+    """Return the columns of a table with a header; those of unknown names by what is left, or by ``rows``."""
     for column in told.values():
         if named(column, names) is None:
             raise UserError(f"{name}: no column {column!r}; the columns are {', '.join(map(shown, names))}")
     found = find_columns(task, names, told)
-    if not is_stream:
+    if rows and found:
         found |= take_what_is_left(task, found, names)
+    elif rows:
+        found = {role: names[column] for role, column in (guess_columns(task, rows) or {}).items()}
     for role in REQUIRED[task]:
         if role not in found:
             raise DataError(
                 f"{name}: none of the columns {', '.join(map(shown, names))} is known as the {role}; "
                 f"name it with --set data.columns.{role}=NAME"
             )
+    for column in found.values():
+        if names.count(column) > 1:
+            raise DataError(f"{name}: two columns are named {column!r}; give each a name of its own")
     notes.say("columns: " + ", ".join(f"{role} = {shown(column)}" for role, column in found.items()))
+    unused = [column for column in names if column not in found.values()]
+    if unused:
+        notes.say("columns that are not used: " + ", ".join(map(shown, unused)))
     return {role: names.index(column) for role, column in found.items()}
 
 

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -123,6 +122,10 @@ def settle(
     separator = _separator(cells) if kind == "multi" else None
     if separator is not None:
         notes.say(f"labels are parted at {separator!r}")
+    if kind == "multi":
+        for draft in drafts:
+            if isinstance(draft, Draft) and draft.label in ("", ()):
+                notes.count("rows without any label")
     return [item if isinstance(item, BadRow) else finish(item, kind, separator) for item in drafts], kind
 
 
@@ -173,10 +176,9 @@ def _parted(cell: str, separator: str | None) -> tuple[str, ...]:
 
 
 def _number(cell: str) -> float:
-    number = float(cell) if is_number(cell) else math.nan
-    if not math.isfinite(number):
+    if not is_number(cell):
         raise Unusable(f"the score is {shown(cell)}; expected a number")
-    return number
+    return float(cell)
 
 
 def _kind_of(cells: Sequence[str], lists: Sequence[tuple[str, ...]], is_score: bool, notes: Notes) -> Kind:
