@@ -82,6 +82,8 @@ class Evaluation:
     """What the thresholds were made for, such as "precision 0.95"."""
     abstain: ThresholdCurve | None = None
     """What accuracy a model would have that answers only when it is sure."""
+    points: tuple[tuple[float, float], ...] = ()
+    """Gold and guess of each number, for regression."""
     mistakes: tuple[Mistake, ...] = ()
     curves: tuple[TrainingCurve, ...] = ()
     seeds: tuple[SeedResult, ...] = ()

@@ -1,0 +1,52 @@
+"""The parts that every section of the page is made of."""
+
+from collections.abc import Iterable, Sequence
+
+from glassbert.reports.markup import Markup, tag
+
+# A longer table scrolls in a box of its own.
+MAX_ROWS = 25
+
+
+def section(title: str, *content: str, intro: str = "") -> Markup:
+    """Return a part of the page under its heading."""
+    about = [tag("p", intro, class_="intro")] if intro else []
+    return tag("section", tag("h2", title), *about, *content)
+
+
+def table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts: Sequence[str] = ()
+) -> Markup:
+    """Return a table whose first column names its rows; it scrolls where there is no room.
+
+    Args:
+        texts: The other columns that are not numbers.
+    """
+    styles = ["words" if column in texts else None for column in columns]
+    named = zip(columns, styles, strict=True)
+    head = tag("tr", *(tag("th", column, scope="col", class_=style) for column, style in named))
+    body = []
+    for row in rows:
+        first = tag("th", row[0], scope="row", dir="auto")
+        rest = zip(row[1:], styles[1:], strict=True)
+        body.append(tag("tr", first, *(tag("td", cell, class_=style, dir="auto") for cell, style in rest)))
+    content = tag("table", tag("thead", head), tag("tbody", *body))
+    style = "scroll tall" if len(body) > MAX_ROWS else "scroll"
+    return tag("div", content, class_=style, tabindex=0, role="region", aria_label=title)
+
+
+def figures(*plots: tuple[Markup, str]) -> Markup:
+    """Return plots with their captions, side by side where there is room."""
+    return tag("div", *(figure(plot, caption) for plot, caption in plots), class_="figures")
+
+
+def figure(plot: Markup, caption: str, *, is_wide: bool = False) -> Markup:
+    """Return a plot with its caption; a wide one scrolls instead of shrinking."""
+    if is_wide:
+        plot = tag("div", plot, class_="scroll", tabindex=0, role="region", aria_label=caption)
+    return tag("figure", plot, tag("figcaption", caption))
+
+
+def definitions(rows: Iterable[tuple[str, str]]) -> Markup:
+    """Return names with what they stand for."""
+    return tag("dl", *(tag("div", tag("dt", name), tag("dd", text, dir="auto")) for name, text in rows))
