@@ -20,7 +20,8 @@ class Epochs(Generic[Batch]):
         """
         self._plan = plan
         self._plans: dict[int, Sequence[Batch]] = {}
-        self._counts: list[int] = []
+        self.batch_counts: list[int] = []
+        """How many batches each epoch has, for the epochs known so far."""
 
     def batch(self, step: int) -> Batch:
         """Return the batch of a step."""
@@ -37,9 +38,9 @@ class Epochs(Generic[Batch]):
 
     def num_batches(self, epoch: int) -> int:
         """Return how many batches an epoch has."""
-        while len(self._counts) <= epoch:
-            self._counts.append(len(self._planned(len(self._counts))))
-        return self._counts[epoch]
+        while len(self.batch_counts) <= epoch:
+            self.batch_counts.append(len(self._planned(len(self.batch_counts))))
+        return self.batch_counts[epoch]
 
     def num_done(self, step: int) -> float:
         """Return how many epochs are done before a step."""

@@ -1,0 +1,61 @@
+"""Parallel text that can be learnt in seconds: numbers in words, in one language and in another."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+from glassbert.config import BertConfig, TransformerConfig
+from glassbert.data.parallel import SentencePair
+from glassbert.data.translation import EncodedPairs, encode_pairs
+from glassbert.model.init import new_transformer
+from glassbert.model.seq2seq import Transformer
+from glassbert.text.learn_subwords import SubwordSettings, learn_subwords
+from glassbert.text.subword import SubwordTokenizer
+
+ENGLISH = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+SPANISH = ["cero", "uno", "dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve"]
+VOCAB_SIZE = 320
+SHAPE: dict[str, Any] = {
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+}
+
+
+def sentence_pairs(count: int, *, longest: int = 5, seed: int = 0) -> list[tuple[str, str]]:
+    """Return sentences of a few numbers with their translations."""
+    generator = random.Random(seed)
+    pairs = []
+    for _ in range(count):
+        numbers = [generator.randrange(10) for _ in range(generator.randrange(1, longest + 1))]
+        source = " ".join(ENGLISH[number] for number in numbers)
+        target = " ".join(SPANISH[number] for number in numbers)
+        pairs.append((f"{source}.", f"\u00a1{target}!"))
+    return pairs
+
+
+def write_tsv(path: Path, pairs: list[tuple[str, str]]) -> Path:
+    """Write pairs as a TSV file."""
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+    return path
+
+
+def small_tokenizer() -> SubwordTokenizer:
+    """Return a joint vocabulary of both languages."""
+    texts = [text for pair in sentence_pairs(200) for text in pair]
+    return learn_subwords(texts, SubwordSettings(size=VOCAB_SIZE)).tokenizer
+
+
+def encoded(tokenizer: SubwordTokenizer, pairs: list[tuple[str, str]]) -> EncodedPairs:
+    """Return pairs as ids."""
+    rows = [SentencePair(*pair, line) for line, pair in enumerate(pairs, start=1)]
+    return encode_pairs(rows, tokenizer, max_length=64)
+
+
+def small_network(*, seed: int = 0, **changes: Any) -> Transformer:
+    """Return a fresh Transformer over the joint vocabulary."""
+    published = TransformerConfig().encoder
+    shape = BertConfig(**{**vars(published), "vocab_size": VOCAB_SIZE, **SHAPE, **changes})
+    return new_transformer(TransformerConfig(encoder=shape, num_decoder_layers=1), seed=seed)
