@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Literal
 
+from glassbert.cli.models import model_folder
 from glassbert.cli.output import print_json, remark
 
 
 def convert(
-    source: Path,
+    source: str,
     destination: Path,
     /,
     *,
@@ -32,7 +33,7 @@ def convert(
     """
     from glassbert.interop.folder import convert as convert_folder
 
-    report = convert_folder(source, destination, dtype=dtype, may_replace=force)
+    report = convert_folder(model_folder(source), destination, dtype=dtype, may_replace=force)
     if json:
         print_json(
             {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import cyclopts
 from rich.progress import TextColumn
 
+from glassbert.cli.models import model_folder
 from glassbert.cli.output import print_json, progress_bar, remark
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def build(
     files: list[Path],
     /,
     *,
-    tokenizer: Path,
+    tokenizer: str,
     out: Path,
     form: Form | None = None,
     segmenter: str | None = None,
@@ -90,7 +91,7 @@ def check(
     files: list[Path],
     /,
     *,
-    tokenizer: Path | None = None,
+    tokenizer: str | None = None,
     form: Form | None = None,
     processes: int | None = None,
     json: bool = False,
@@ -114,9 +115,10 @@ def check(
     from glassbert.errors import DataError
 
     num_processes = processes if processes is not None else os.cpu_count() or 1
+    folder = None if tokenizer is None else model_folder(tokenizer)
     with _reading("check") as on_read:
         report = check_text(
-            files, form=form, tokenizer_folder=tokenizer, processes=num_processes, on_read=on_read
+            files, form=form, tokenizer_folder=folder, processes=num_processes, on_read=on_read
         )
     if json:
         print_json(asdict(report))
@@ -128,14 +130,14 @@ def check(
 
 
 def _build_into(
-    out: Path, files: list[Path], form: Form | None, tokenizer: Path, settings: "BuildSettings", force: bool
+    out: Path, files: list[Path], form: Form | None, tokenizer: str, settings: "BuildSettings", force: bool
 ) -> "Built":
     """Build, and tell on the way what was seen and what the result lacks."""
     from glassbert.data.build import build_corpus
     from glassbert.data.reading import find_sources
     from glassbert.text.tokenizer import Tokenizer
 
-    loaded = Tokenizer.load(tokenizer)
+    loaded = Tokenizer.load(model_folder(tokenizer))
     for assumption in loaded.assumptions:
         remark(f"assumed: {assumption}")
     sources = find_sources(files, form)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from glassbert.cli.models import model_folder
 from glassbert.cli.output import print_json, progress_bar, remark, stdin_lines
 from glassbert.errors import DataError, UserError
 from glassbert.text.files import read_lines
@@ -33,7 +34,7 @@ def fill(model: str, text: str, /, *, top: int = 5, json: bool = False) -> None:
     """
     from glassbert.inference.model import load
 
-    results = load(model).fill(text, top=top)
+    results = load(model_folder(model)).fill(text, top=top)
     for number, candidates in enumerate(results, start=1):
         if json:
             print_json([{"token": candidate.token, "score": candidate.score} for candidate in candidates])
@@ -71,7 +72,7 @@ def embed(
 
     if out is not None and out.suffix != ".npy":
         raise UserError(f"--out {out}: expected a name that ends in .npy")
-    loaded = load(model)
+    loaded = load(model_folder(model))
     if not loaded.has_stated_pooling:
         remark(f"{model} does not say how to pool; a text's vector is the mean over its tokens")
     texts = _texts(source)

@@ -1,0 +1,44 @@
+"""Every verb that takes a MODEL asks one place what the name means."""
+
+from pathlib import Path
+
+import pytest
+
+from glassbert.cli import convert, corpus, inference, tokenize, vocab
+from glassbert.cli.main import main
+from glassbert.cli.models import model_folder
+from oracles import make_oracle, save_oracle
+
+VERBS = {
+    "fill": (inference, ["fill", "demo", "a [MASK]"]),
+    "embed": (inference, ["embed", "demo", "texts.txt"]),
+    "convert": (convert, ["convert", "demo", "out"]),
+    "tokenize": (tokenize, ["tokenize", "demo", "a"]),
+    "vocab inspect": (vocab, ["vocab", "inspect", "demo"]),
+    "corpus build": (corpus, ["corpus", "build", "texts.txt", "--tokenizer", "demo", "--out", "out"]),
+    "corpus check": (corpus, ["corpus", "check", "texts.txt", "--tokenizer", "demo"]),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_name_means_the_same_to_every_verb(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = save_oracle(make_oracle("BertForMaskedLM"), tmp_path / "somewhere")
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_text("a. b.\n\na. b.\nb. a.\n")
+    module, arguments = VERBS[verb]
+    assert main(arguments) == 4, "there is no such folder"
+    asked = []
+
+    def named(model: str) -> Path:
+        asked.append(model)
+        return folder if model == "demo" else Path(model)
+
+    monkeypatch.setattr(module, "model_folder", named)
+    assert main(arguments) == 0
+    assert asked == ["demo"]
+
+
+def test_a_path_is_a_folder() -> None:
+    assert model_folder("some/folder") == Path("some/folder")
