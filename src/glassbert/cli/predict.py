@@ -104,23 +104,26 @@ def evaluate(
     json:
         Print the result as JSON.
     """
+    from rich.console import Console
+
     from glassbert.cli.evaluation import evaluate_file
     from glassbert.inference.model import load
+    from glassbert.reports.page import write_report
+    from glassbert.reports.terminal import render
 
     gates = [_gate(text) for text in min_ or ()]
     loaded = load(model_folder(model))
     options = ReadOptions(format=format, skip_bad=skip_bad)
     evaluation = evaluate_file(loaded, model, task or loaded.form.name, data, options, remark)
+    console = Console()
     if report is not None:
-        from glassbert.reports.html import write_report  # type: ignore[attr-defined]
-
         write_report(report, evaluation)
-        remark(f"report in {report}")
+        remark(f"the report is in {report}")
     if json:
         print_json(evaluation.to_json())
     else:
-        for name, value in evaluation.metrics().items():
-            print(f"{name}\t{value:.4f}")
+        width = {"width": console.width} if console.is_terminal else {}
+        print(render(evaluation, is_terminal=console.is_terminal, **width))
     check_gates(gates, evaluation.metrics())
 
 

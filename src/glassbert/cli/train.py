@@ -15,6 +15,7 @@ from glassbert.errors import Interrupted, UserError
 
 if TYPE_CHECKING:
     from glassbert.training.finetune import FineTuneResult
+    from glassbert.training.finetune_recipe import FineTuneRecipe
 
 app = cyclopts.App(name="train", help="Fine-tune a model for a task.")
 ADAPT_EPOCHS = 3.0
@@ -48,7 +49,7 @@ class TrainOptions:
     search: Annotated[float | None, Parameter(name="--search")] = None
     """Minutes to try other batch sizes, learning rates and numbers of epochs in."""
     report: Path | None = None
-    """Write a report on the dev rows to this HTML file."""
+    """Where to write the report on the dev rows; report.html in the folder of the run when not given."""
     json: bool = False
     """Print the result as JSON."""
 
@@ -121,10 +122,31 @@ def _train(task: str, options: TrainOptions) -> None:
         if options.json:
             print_json(_as_json(result))
         raise Interrupted(f"stopped at step {result.step}, saved in {out}; the same command goes on")
+    report = _write_report(result, recipe, options.report)
     if options.json:
-        print_json(_as_json(result))
+        print_json({**_as_json(result), "report": None if report is None else str(report)})
     else:
         print(result.model)
+
+
+def _write_report(result: "FineTuneResult", recipe: "FineTuneRecipe", path: Path | None) -> Path | None:
+    """Measure the model on the dev rows and write the report; None when there are no such rows."""
+    from glassbert.cli.evaluation import evaluation_of, with_run
+    from glassbert.inference.model import load
+    from glassbert.reports.page import write_report
+    from glassbert.training.rows import read_rows
+
+    rows = read_rows(recipe.name, recipe.data, lambda line: None)
+    if not rows.dev:
+        return None
+    data = str(recipe.data.dev or f"{len(rows.dev)} held-out rows of {recipe.data.train}")
+    evaluation = evaluation_of(load(result.model), str(result.model), data, rows.dev)
+    path = path or result.out / "report.html"
+    write_report(path, with_run(evaluation, result.out))
+    values = "  ".join(f"{name} {value:.4f}" for name, value in result.metrics.items())
+    remark(f"best, from step {result.best_step}: {values}")
+    remark(f"the report is in {path}")
+    return path
 
 
 def _as_json(result: "FineTuneResult") -> dict[str, Any]:
