@@ -7,7 +7,6 @@ with most text around it.
 Legend: T tokens of a batch, N pieces of a text, C tags.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -22,14 +21,8 @@ from torch import Tensor
 from glassbert.config import ModelConfig
 from glassbert.data.examples import Span, TagExample, TaskName
 from glassbert.data.shards import starts_word
-from glassbert.errors import DataError, ModelError, UserError
-from glassbert.metrics.calibration import (
-    Calibration,
-    expected_calibration_error,
-    fit_temperature,
-    probabilities,
-    reliability,
-)
+from glassbert.errors import ModelError, UserError
+from glassbert.metrics.calibration import Calibration, fit_temperature, probabilities
 from glassbert.metrics.spans import SpanReport, span_f1
 from glassbert.metrics.thresholds import threshold_for
 from glassbert.model.bert import Output
@@ -44,9 +37,12 @@ from glassbert.tasks.form import (
     length_limit,
     with_specials,
 )
+from glassbert.tasks.score_calibration import score_calibration
 from glassbert.tasks.tag_decode import Decoder, independent_span_scores
-from glassbert.tasks.tag_scheme import PieceSpan, Placement, Scheme, TagSet, place
+from glassbert.tasks.tag_examples import check_labels, right_spans, survey
+from glassbert.tasks.tag_scheme import PieceSpan, Scheme, TagSet, place
 from glassbert.text.alignment import Offsets, as_offsets, characters_of_pieces, shares_character
+from glassbert.text.piece_stream import stream_pieces
 from glassbert.text.tokenizer import Pieces, Tokenizer
 from glassbert.text.windows import max_context, windows
 
@@ -125,6 +121,8 @@ class Tag:
     """Whether no span begins or ends inside a word, because none in training did."""
     temperature: float = 1.0
     """What the weights of the head were divided by after training."""
+    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    """From which score on spans are right as often as wanted, on held-out rows; by that share, as text."""
     extra: Crf | None = None
     """What the tags add when they follow each other."""
     name: TaskName = "tag"
@@ -139,15 +137,11 @@ class Tag:
         dev: Sequence[TagExample],
         *,
         max_length: int,
+        **known: Any,
     ) -> tuple["Tag", list[str]]:
-        labels, notes = _check_labels(train, dev)
+        labels, notes = check_labels(train, dev)
         tag_set = TagSet.of(labels, settings.scheme)
-        is_start = starts_word(tokenizer.vocabulary)
-        placement = Placement()
-        for example, pieces in zip(
-            train, tokenizer.pieces_of_batch([one.text for one in train]), strict=True
-        ):
-            placement += place(example.spans or (), as_offsets(pieces.offsets), is_start[pieces.ids])[1]
+        placement = survey(train, tokenizer)
         if placement.has_whole_words:
             notes.append("no training span begins or ends inside a word: no predicted one will")
         form = cls(
@@ -179,6 +173,7 @@ class Tag:
             settings=TagSettings(stride=run.get("stride"), metric=run.get("metric"), crf=has_crf),
             has_whole_words=run.get("whole_words", True),
             temperature=run.get("temperature", 1.0),
+            thresholds=run.get("thresholds", {}),
             extra=Crf(len(tag_set)) if has_crf else None,
             name=name,
         )
@@ -191,6 +186,8 @@ class Tag:
             "metric": self.best_by,
             "crf": self.settings.crf,
             "whole_words": self.has_whole_words,
+            "temperature": self.temperature,
+            **({"thresholds": dict(self.thresholds)} if self.thresholds else {}),
         }
 
     @property
@@ -211,7 +208,7 @@ class Tag:
             return [self._inputs_of(number, ids, None) for number, ids in enumerate(ids_of_texts)]
         return [
             self._inputs_of(number, pieces.ids, self._target(examples[number], pieces))
-            for number, pieces in enumerate(self.tokenizer.pieces_of_batch(texts))
+            for number, pieces in enumerate(stream_pieces(self.tokenizer, texts))
         ]
 
     def losses(self, output: Output, inputs: Sequence[Input]) -> dict[str, Tensor]:
@@ -243,7 +240,8 @@ class Tag:
         is_inside = self._is_inside(offsets, pieces)
         probs = probabilities(logits)
         scores = np.log(np.maximum(probs, np.finfo(np.float64).tiny))
-        path = self._decoder.best_path(scores, is_inside)
+        decoder = self._decoder()
+        path = decoder.best_path(scores, is_inside)
         spans = self.tag_set.decode(path)
         if self.extra is None:
             likely = unscaled = independent_span_scores(self.tag_set, probs, path, spans)
@@ -251,7 +249,7 @@ class Tag:
                 before = probabilities(logits * self.temperature)
                 unscaled = independent_span_scores(self.tag_set, before, path, spans)
         else:
-            likely = unscaled = self._decoder.span_scores(scores, is_inside, path, spans)
+            likely = unscaled = decoder.span_scores(scores, is_inside, path, spans)
         found = [
             _tagged(example.text, offsets, *one)
             for one in zip(spans, likely.tolist(), unscaled.tolist(), strict=True)
@@ -259,21 +257,12 @@ class Tag:
         return TagPrediction(tuple(found), tokens=len(pieces.ids) + 2)
 
     def measure(self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction]) -> SpanReport:
-        return span_f1([_gold(example) for example in examples], [_guess(one) for one in predictions])
+        return span_f1([right_spans(example) for example in examples], [_guess(one) for one in predictions])
 
     def calibration(
         self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction]
     ) -> Calibration | None:
-        scores, before, is_right = _judged(examples, predictions)
-        if not len(scores):
-            return None
-        return Calibration(
-            temperature=self.temperature,
-            ece=expected_calibration_error(scores, is_right),
-            ece_uncalibrated=expected_calibration_error(before, is_right),
-            bins=reliability(scores, is_right),
-            bins_uncalibrated=reliability(before, is_right),
-        )
+        return score_calibration(*_judged(examples, predictions), self.temperature)
 
     def tune(
         self,
@@ -303,7 +292,6 @@ class Tag:
     def _starts_word(self) -> NDArray[np.bool_]:
         return starts_word(self.tokenizer.vocabulary)
 
-    @property
     def _decoder(self) -> Decoder:
         transitions = None if self.extra is None else self.extra.transitions().detach().cpu().numpy()
         return Decoder.of(self.tag_set, transitions)
@@ -329,13 +317,13 @@ class Tag:
     def _target(self, example: TagExample, pieces: Pieces) -> NDArray[np.int64]:
         """Return the tag of each piece between two borders, whose tag is C, (N + 2,)."""
         known = set(self.tag_set.labels)
-        for span in _gold(example):
+        for span in right_spans(example):
             if span.label not in known:
                 raise ModelError(
                     f"{example.where}: label {span.label!r} is not one of the model's: "
                     f"{', '.join(self.tag_set.labels)}"
                 )
-        spans, _ = place(_gold(example), as_offsets(pieces.offsets), self._starts_word[pieces.ids])
+        spans, _ = place(right_spans(example), as_offsets(pieces.offsets), self._starts_word[pieces.ids])
         return np.pad(self.tag_set.encode(spans, len(pieces.ids)), 1, constant_values=len(self.tag_set))
 
     def _is_judged(self, target: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -385,39 +373,6 @@ def merged(inputs: Sequence[Input], raw: Sequence[NDArray[Any]]) -> NDArray[Any]
     )
 
 
-def _check_labels(train: Sequence[TagExample], dev: Sequence[TagExample]) -> tuple[list[str], list[str]]:
-    """Return the labels in the order of their tags, and remarks; what cannot be learnt from is refused."""
-    counts = Counter(span.label for example in train for span in _gold(example))
-    if not counts:
-        raise DataError(
-            f"none of the {len(train)} training rows has a span; is this the right file or format?"
-        )
-    seen = set()
-    for example in dev:
-        for span in _gold(example):
-            if span.label not in counts:
-                raise DataError(
-                    f"{example.where}: label {span.label!r} is in no training row; the training rows have "
-                    f"{', '.join(sorted(counts))}"
-                )
-            seen.add(span.label)
-    notes = [
-        f"{len(counts)} labels: " + ", ".join(f"{label} ({counts[label]:,})" for label in sorted(counts))
-    ]
-    unseen = sorted(set(counts) - seen)
-    if dev and unseen:
-        notes.append(f"no held-out row has the label {', '.join(unseen)}: nothing will be known of it")
-    return sorted(counts), notes
-
-
-def _gold(example: TagExample) -> tuple[Span, ...]:
-    if example.spans is None:
-        raise DataError(
-            f"{example.where}: the row has no spans, not even an empty list; label it or remove it"
-        )
-    return example.spans
-
-
 def _guess(prediction: TagPrediction) -> list[Span]:
     return [Span(span.start, span.end, span.label) for span in prediction.spans]
 
@@ -429,7 +384,7 @@ def _judged(
     rows = [
         (span.score, span.uncalibrated, guess in gold)
         for example, prediction in zip(examples, predictions, strict=True)
-        for gold in [set(_gold(example))]
+        for gold in [set(right_spans(example))]
         for span, guess in zip(prediction.spans, _guess(prediction), strict=True)
     ]
     scores, before, is_right = zip(*rows, strict=True) if rows else ((), (), ())

@@ -188,15 +188,15 @@ class Placement:
         """Whether every span begins and ends where a word does; not known without a span."""
         return self.total > 0 and self.inside_word == 0
 
-    def notes(self) -> list[str]:
-        """Return what a user should know of spans that do not fall on pieces."""
+    def notes(self, noun: str = "spans") -> list[str]:
+        """Return what a user should know of spans, or whatever they are, that do not fall on pieces."""
         notes = []
         if self.snapped:
             notes.append(
-                f"{self.snapped} of {self.total} spans do not end where pieces do: moved to whole pieces"
+                f"{self.snapped} of {self.total} {noun} do not end where pieces do: moved to whole pieces"
             )
         if self.dropped:
-            notes.append(f"{self.dropped} of {self.total} spans have no piece of their own: left out")
+            notes.append(f"{self.dropped} of {self.total} {noun} have no piece of their own: left out")
         return notes
 
 
