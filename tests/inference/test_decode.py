@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -7,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassbert.errors import UserError
-from glassbert.inference import decode
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
 from small_translators import (
     END,
@@ -163,24 +161,12 @@ def test_drawing_among_one_token_is_greedy() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_stream_gives_the_same_in_order_and_is_read_piece_by_piece(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(decode, "CHUNK_SIZE", 2)
+def test_a_list_can_be_cut_anywhere(method: str) -> None:
     texts = [[3, 4, 5], [6], [7, 8], [9, 10, 11, 12], [13]]
-    num_read = 0
-
-    def read() -> Iterator[list[int]]:
-        nonlocal num_read
-        for text in texts:
-            num_read += 1
-            yield text
-
-    stream = DECODERS["post"].stream(read(), METHODS[method])
-    first = next(stream)
-    assert num_read == 2
     whole = DECODERS["post"].decode(texts, METHODS[method])
-    for actual, expected in zip([first, *stream], whole, strict=True):
+    first = DECODERS["post"].decode(texts[:2], METHODS[method])
+    rest = DECODERS["post"].decode(texts[2:], METHODS[method], first_index=2)
+    for actual, expected in zip([*first, *rest], whole, strict=True):
         assert_same(actual, expected)
 
 

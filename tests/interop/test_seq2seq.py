@@ -9,8 +9,9 @@ from safetensors.torch import load_file, save_file
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.seq2seq import build_network, is_encoder_decoder, write_network
 from glassbert.interop.source import read_source
+from glassbert.model.layout import Batch
 from glassbert.storage import read_json
-from small_translators import KINDS, small_network, small_transformer
+from small_translators import KINDS, START, small_network, small_transformer
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -23,6 +24,9 @@ def test_a_network_comes_back_from_its_folder(kind: str, tmp_path: Path) -> None
     assert list(again.state_dict()) == list(network.state_dict())
     for name, value in network.state_dict().items():
         assert torch.equal(again.state_dict()[name], value), name
+    source, target = Batch.from_lists([[3, 4, 5]]), Batch.from_lists([[START, 6]])
+    with torch.no_grad():
+        assert torch.equal(again(source, target), network(source, target))
     has_own_output = "output.weight" in dict(again.named_parameters())
     assert has_own_output == (kind in ("pre", "learned", "rotary"))
 

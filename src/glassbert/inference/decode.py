@@ -7,9 +7,8 @@ Legend: B sequences still being written, W hypotheses of each, C candidates, t t
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import torch
@@ -28,8 +27,6 @@ Method = Literal["greedy", "beam", "sample"]
 
 # Hypotheses times source tokens of a batch: the logits of a step then stay near the processor.
 BATCH_TOKENS = 4096
-# Sequences of a stream that are sorted by length together.
-CHUNK_SIZE = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +136,7 @@ class _Search:
         num_left = is_done.count(False)
         movers = (place for place in range(num_left, len(is_done)) if not is_done[place])
         order = [next(movers) if is_done[place] else place for place in range(num_left)]
-        return torch.tensor(order, dtype=torch.int64)
+        return torch.tensor(order, dtype=torch.int64, device=self.tokens.device)
 
     def keep(self, order: Tensor) -> None:
         """Go on with the sequences at the places of ``order``."""
@@ -171,15 +168,6 @@ class Decoder:
         """Return a decoder over a fused copy of ``network``; later changes of its weights are not seen."""
         return cls(fused(network, also=["output"]), batch_tokens)
 
-    def stream(
-        self, sources: Iterable[Sequence[int]], settings: DecodeSettings
-    ) -> Iterator[list[Hypothesis]]:
-        """Yield the targets of each source in order, holding a bounded number of sources at a time."""
-        sources, done = iter(sources), 0
-        while chunk := list(islice(sources, CHUNK_SIZE)):
-            yield from self.decode(chunk, settings, first_index=done)
-            done += len(chunk)
-
     @torch.inference_mode()
     def decode(
         self, sources: Sequence[Sequence[int]], settings: DecodeSettings, *, first_index: int = 0
@@ -207,16 +195,16 @@ class Decoder:
     def _decode_batch(
         self, sources: Sequence[Sequence[int]], indices: list[int], settings: DecodeSettings, first_index: int
     ) -> dict[int, list[Hypothesis]]:
-        config = self.network.config
-        state = self.network.start(Batch.from_lists([sources[index] for index in indices]))
-        ids, parents = torch.full((len(indices), 1), config.decoder_start_token_id), None
+        config, device = self.network.config, self.network.output.weight.device
+        state = self.network.start(_packed([sources[index] for index in indices], device))
+        ids, parents = torch.full((len(indices), 1), config.decoder_start_token_id, device=device), None
         search = _Search(
             settings=settings,
             end_id=config.eos_token_id,
             last_step=min(settings.max_length, config.max_length) - 1,
             places=indices,
-            tokens=torch.empty(len(indices), 1, 0, dtype=torch.int64),
-            scores=torch.zeros(len(indices), 1),
+            tokens=torch.empty(len(indices), 1, 0, dtype=torch.int64, device=device),
+            scores=torch.zeros(len(indices), 1, device=device),
         )
         for step in range(search.last_step + 1):
             logits = self.network.output(self.network.step(state, ids, parents))
@@ -258,3 +246,8 @@ class Decoder:
                 f"beam_size={settings.beam_size} exceeds the {num_choices} tokens of the vocabulary that can "
                 "follow the start; choose a smaller beam"
             )
+
+
+def _packed(texts: Sequence[Sequence[int]], device: torch.device) -> Batch:
+    batch = Batch.from_lists(texts)
+    return replace(batch, ids=batch.ids.to(device), segments=batch.segments.to(device))
