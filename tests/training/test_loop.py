@@ -72,6 +72,15 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
     assert_same_bytes(tmp_path, uninterrupted)
 
 
+def test_muon_goes_on_with_its_momentum(tmp_path: Path) -> None:
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    run(whole, optimizer="muon")
+    run(stopped, stopping_task(5, signal.SIGTERM), optimizer="muon")
+    run(stopped, optimizer="muon")
+    assert_same_bytes(stopped, whole)
+    assert any(".momentum." in name for name in load_file(whole / FINAL))
+
+
 def test_a_finished_run_is_not_trained_further(tmp_path: Path, uninterrupted: Path) -> None:
     run(tmp_path)
     assert run(tmp_path).step == STEPS

@@ -27,7 +27,8 @@ MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
 TRAINING = "training.safetensors"
 _NAME = re.compile(r"checkpoint-(\d+)")
-MOMENTS = ("exp_avg", "exp_avg_sq")
+MOMENTS = ("exp_avg", "exp_avg_sq", "momentum")
+"""What optimisers remember of a parameter: AdamW the first two, Muon the last."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,7 @@ def moments_of(optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str]) ->
         f"optimizer.{moment}.{names[parameter]}": full(state[moment])
         for parameter, state in optimizer.state.items()
         for moment in MOMENTS
+        if moment in state
     }
 
 
@@ -148,10 +150,8 @@ def restore_moments(
     """Give the optimiser the memory that `moments_of` returned after ``step`` updates."""
     for group in optimizer.param_groups:
         for parameter in group["params"]:
+            keys = {moment: f"optimizer.{moment}.{names[parameter]}" for moment in MOMENTS}
             optimizer.state[parameter] = {
                 "step": torch.tensor(float(step)),
-                **{
-                    moment: like(tensors[f"optimizer.{moment}.{names[parameter]}"], parameter)
-                    for moment in MOMENTS
-                },
+                **{moment: like(tensors[key], parameter) for moment, key in keys.items() if key in tensors},
             }

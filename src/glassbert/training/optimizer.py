@@ -1,33 +1,37 @@
-"""AdamW with decay groups and layer-wise rates, and the running average of the weights."""
+"""AdamW or Muon with decay groups and layer-wise rates, and the running average of the weights."""
 
 from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
 
+from glassbert.training.muon import Muon
 from glassbert.training.settings import TrainSettings
 
 
 def make_optimizer(
     module: nn.Module, depth_of: Callable[[str], int], settings: TrainSettings
 ) -> torch.optim.AdamW:
-    """Return AdamW over the module's parameters; vectors (biases, LayerNorm) do not decay."""
+    """Return the optimiser of the module's parameters; vectors (biases, LayerNorm) do not decay."""
     named = [(depth_of(name), p) for name, p in module.named_parameters() if p.requires_grad]
     top = max(depth for depth, _ in named)
-    kinds: dict[tuple[int, bool], list[Tensor]] = {}
+    kinds: dict[tuple[int, bool, bool], list[Tensor]] = {}
     for depth, parameter in named:
-        kinds.setdefault((depth if settings.layer_decay < 1 else top, parameter.dim() > 1), []).append(
-            parameter
-        )
+        is_matrix = parameter.dim() > 1
+        is_in_block = 0 < depth < top
+        kind = (depth if settings.layer_decay < 1 else top, is_matrix, is_matrix and is_in_block)
+        kinds.setdefault(kind, []).append(parameter)
     groups = [
         {
             "params": parameters,
             "weight_decay": settings.weight_decay if is_matrix else 0.0,
             "rate_scale": settings.layer_decay ** (top - depth),
+            "is_orthogonal": is_block_matrix,
         }
-        for (depth, is_matrix), parameters in kinds.items()
+        for (depth, is_matrix, is_block_matrix), parameters in kinds.items()
     ]
-    return torch.optim.AdamW(
+    kind_of_optimizer = Muon if settings.optimizer == "muon" else torch.optim.AdamW
+    return kind_of_optimizer(
         groups,
         lr=settings.learning_rate,
         betas=(settings.beta1, settings.beta2),

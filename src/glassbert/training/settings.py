@@ -7,6 +7,7 @@ from glassbert.errors import UserError
 
 Schedule = Literal["linear", "cosine", "constant", "inverse_sqrt"]
 Strategy = Literal["ddp", "fsdp"]
+Optimizer = Literal["adamw", "muon"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,8 @@ class TrainSettings:
     """Most tokens computed at once; a larger batch is accumulated in parts."""
     learning_rate: float = 1e-4
     """The highest learning rate."""
+    optimizer: Optimizer = "adamw"
+    """adamw, or muon: matrices of the blocks move by an orthogonal momentum, at ten times the rate."""
     schedule: Schedule = "linear"
     """How the rate falls after the warm-up: linear or cosine to zero, constant, or with 1/sqrt(step)."""
     warmup: float = 0.1
@@ -84,9 +87,17 @@ class TrainSettings:
                 raise UserError(
                     f"train.{name}={getattr(self, name)}; expected from 0 up to, but not including, 1"
                 )
-        for name, choices in (("schedule", get_args(Schedule)), ("strategy", get_args(Strategy))):
+        for name, choices in (
+            ("schedule", get_args(Schedule)),
+            ("strategy", get_args(Strategy)),
+            ("optimizer", get_args(Optimizer)),
+        ):
             if getattr(self, name) not in choices:
                 raise UserError(f"train.{name}={getattr(self, name)!r}; expected one of {', '.join(choices)}")
+        if self.optimizer == "muon" and self.strategy == "fsdp":
+            raise UserError(
+                "train.optimizer=muon needs whole matrices; train.strategy=fsdp cuts them: use ddp or adamw"
+            )
         if not 0.0 < self.layer_decay <= 1.0:
             raise UserError(f"train.layer_decay={self.layer_decay}; expected more than 0 and at most 1")
         for name in ("max_grad_norm", "weight_decay", "patience", "evaluate_every"):
