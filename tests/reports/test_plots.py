@@ -51,9 +51,9 @@ def test_everything_is_drawn_within_the_plot(name: str) -> None:
 
 
 def test_a_line_goes_through_its_points() -> None:
-    svg = parsed(lines("p", "t", [Series("a", [0, 10], [0.0, 1.0])], x_name="x", y_name="y", is_share=True))
+    svg = parsed(lines("p", "t", [Series("a", [0, 10], [0.0, 0.5])], x_name="x", y_name="y", is_share=True))
     (path,) = (one for one in svg.iter("polyline"))
-    assert path.attrib["points"] == "46.0,230.0 388.0,12.0"
+    assert path.attrib["points"] == "46.0,230.0 388.0,121.0"
 
 
 def test_points_that_are_no_numbers_are_left_out() -> None:
@@ -95,6 +95,10 @@ def test_the_heat_map_has_gold_in_rows_and_tells_the_worst_confusion() -> None:
     assert "cat taken for dog: 1 (25.0%)" in svg
     assert "dog taken for cat: 0 (0.0%)" in svg
     assert "5 of 6 guesses are right. Most frequent mistake: cat taken for dog, 1 times." in svg
+    groups = {one[0].text: one[1] for one in parsed(svg).iter("g")}
+    missed, right = groups["cat taken for dog: 1 (25.0%)"], groups["cat taken for cat: 3 (75.0%)"]
+    assert missed.attrib["y"] == right.attrib["y"]
+    assert float(missed.attrib["x"]) > float(right.attrib["x"])
     cells = [one for one in parsed(svg).iter("rect") if "fill-opacity" in one.attrib]
     assert [one.attrib["class"] for one in cells] == ["right", "wrong", "wrong", "right"]
     assert [float(one.attrib["fill-opacity"]) for one in cells] == [0.75, pytest.approx(0.44, abs=0.01), 0, 1]

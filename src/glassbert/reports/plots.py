@@ -250,7 +250,7 @@ def _cell(spot: tuple[float, float, float], count: int, share: float, note: str,
     filled = tag(
         "rect", x=x + 1, y=y + 1, width=size - 2, height=size - 2, rx=3, class_=colour, fill_opacity=shade
     )
-    tone = "on-colour" if shade > 0.55 else "" if count else "quiet"
+    tone = "on-colour" if shade > 0.7 else "" if count else "quiet"
     number = tag("text", _brief(count), x=x + size / 2, y=y + size / 2 + 4, text_anchor="middle", class_=tone)
     return tag("g", tag("title", note), box, filled, number)
 
