@@ -54,7 +54,7 @@ def single(num_examples: int = 600) -> Evaluation:
         report=classification(gold, logits.argmax(axis=1), LABELS),
         calibration=calibration(logits, gold, temperature),
         thresholds=class_thresholds(scores, gold, LABELS, precision=0.9),
-        thresholds_for="The lowest score at which a class has a precision of 0.9.",
+        thresholds_for="precision 0.9",
         abstain=threshold_curve(*confidences(logits, gold, temperature)).thinned(200),
         mistakes=tuple(mistakes),
         curves=curves(),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from glassbert.metrics.classes import classification
+from glassbert.metrics.thresholds import threshold_curve
 from glassbert.reports.evaluation import Evaluation
 from glassbert.reports.page import page, write_report
 from reports.samples import ALL, NASTY, single
@@ -142,6 +143,17 @@ def test_an_evaluation_of_nothing_becomes_a_page() -> None:
     report = classification(empty, empty, ("a", "b"))
     text = page(Evaluation(task="classify", model="m", data="d", examples=0, report=report))
     assert "nan" not in text.lower().replace("nance", "")
+
+
+def test_the_table_of_abstaining_tells_the_accuracy_at_shares_answered() -> None:
+    scores, is_right = np.linspace(1, 0, 20), np.arange(20) < 10
+    text = page(replace(single(), abstain=threshold_curve(scores, is_right)))
+    found = re.search('aria-label="Abstaining"><table>(.*?)</table>', text)
+    assert found is not None
+    cells = re.findall(r">([\d.]+%?)<", found[1])
+    assert cells[:3] == ["50.0%", "1.000", "0.526"]
+    assert cells[3:6] == ["75.0%", "0.667", "0.263"]
+    assert cells[-3:] == ["100.0%", "0.500", "0.000"]
 
 
 def test_the_mean_and_deviation_of_seeds_are_told() -> None:

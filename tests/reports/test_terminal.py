@@ -53,6 +53,17 @@ def test_answers_and_spans_are_told_in_their_own_way() -> None:
     rows = [line.split() for line in render(answers()).splitlines()]
     assert ["without", "an", "answer", "0.000", "0.000", "1"] in rows
     assert ["3", "to", "4", "words", "0.000", "0.800", "1"] in rows
+    assert ["1", "word", "0.500", "0.500", "2"] in rows
+
+
+def test_a_mistake_takes_two_lines_however_long_its_text_is() -> None:
+    lines = render(single(), width=60).splitlines()
+    first = lines.index("worst mistakes")
+    assert [line.strip()[:14] for line in lines[first + 1 : first + 5 : 2]] == [
+        "negative taken",
+        "不知道 taken for n"[:14],
+    ]
+    assert lines[first + 4].endswith("\u2026")
 
 
 def test_truncation_and_unknown_tokens_are_counted() -> None:

@@ -133,7 +133,9 @@ def _thresholds(evaluation: Evaluation) -> Markup:
         cells = [number(value) for value in values] or ["none does", "", "", ""]
         rows.append((one.label, *cells, f"{one.support:,}"))
     columns = ("for", "threshold", "precision", "recall", "accepted", "gold")
-    return section("Thresholds", table("Thresholds", columns, rows), intro=evaluation.thresholds_for)
+    wish = f", for {evaluation.thresholds_for}" if evaluation.thresholds_for else ""
+    intro = f"The score from which a guess is accepted{wish}."
+    return section("Thresholds", table("Thresholds", columns, rows), intro=intro)
 
 
 def _mistakes(mistakes: Sequence[Mistake]) -> Markup:
