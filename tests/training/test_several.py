@@ -1,0 +1,138 @@
+import statistics
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from glassbert.errors import UserError
+from glassbert.inference.model import load
+from glassbert.storage import read_json
+from glassbert.training import several
+from glassbert.training.adapt import texts_of
+from glassbert.training.api import train
+from glassbert.training.several import best_of, in_time, search_grid, summary
+from training.small_finetune import recipe_of, run, write_inputs
+
+SHORT = {"epochs": 1.0}
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_inputs(tmp_path_factory.mktemp("given"))
+
+
+def record(name: str, metric: float, best_by: str = "accuracy", elapsed_s: float = 1.0) -> dict[str, object]:
+    return {
+        "name": name,
+        "tried": {"seed": 1},
+        "best_by": best_by,
+        "metrics": {best_by: metric},
+        "elapsed_s": elapsed_s,
+    }
+
+
+def test_the_best_run_knows_which_way_its_metric_points() -> None:
+    assert best_of([record("a", 0.8), record("b", 0.9), record("c", 0.9)])["name"] == "b"
+    assert best_of([record("a", 0.8, "mse"), record("b", 0.9, "mse")])["name"] == "a"
+
+
+def test_a_search_starts_no_run_that_will_not_end_in_time() -> None:
+    assert in_time([], 0.0), "one run is always done"
+    done = [record("a", 0.8, elapsed_s=10.0), record("b", 0.8, elapsed_s=20.0)]
+    assert in_time(done, 45.0)
+    assert not in_time(done, 44.0)
+
+
+def test_the_grid_is_that_of_berts_authors_around_the_usual_rate(given: Path) -> None:
+    grid = search_grid(recipe_of(given, train={"learning_rate": 3e-5}))
+    assert {one.tried["learning_rate"] for one in grid} == {2e-5, 3e-5, 5e-5}
+    assert {one.tried["batch_size"] for one in grid} == {16, 32}
+    assert {one.tried["epochs"] for one in grid} == {3.0, 4.0}
+    assert len({tuple(one.tried.values()) for one in grid}) == len(grid) == 12
+    assert grid[0].tried == {"epochs": 3.0, "batch_size": 32, "learning_rate": 3e-5}
+    with pytest.raises(UserError, match="a search tries numbers of epochs"):
+        search_grid(recipe_of(given, train={"epochs": None, "steps": 3}))
+
+
+def test_seeds_give_mean_and_deviation_and_the_best_model(given: Path, tmp_path: Path) -> None:
+    out, told = tmp_path / "out", list[str]()
+    result = run(given, out, told.append, train=SHORT, runs={"seeds": 3})
+    values = [one["metrics"]["accuracy"] for one in result.seeds]
+    assert [one["name"] for one in result.seeds] == ["seed-0", "seed-1", "seed-2"]
+    assert len(set(map(str, (one["metrics"] for one in result.seeds)))) > 1, "the seed changes nothing"
+    assert result.metrics["accuracy"] == max(values)
+    assert (
+        f"accuracy over 3 runs: mean {statistics.mean(values):.4f}, "
+        f"standard deviation {statistics.stdev(values):.4f}" in told
+    )
+    best = best_of(list(result.seeds))["name"]
+    weights = (out / "best" / "model.safetensors").read_bytes()
+    assert weights == (out / best / "best" / "model.safetensors").read_bytes()
+    losers = [out / one["name"] for one in result.seeds if one["name"] != best]
+    assert not any((folder / "best").exists() or list(folder.glob("checkpoint-*")) for folder in losers)
+    assert load(out).predict(["a e"])
+
+
+def test_seeds_that_are_done_are_not_run_again(
+    given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run(given, tmp_path / "out", train=SHORT, runs={"seeds": 2})
+    monkeypatch.setattr(several, "finetune", None)
+    assert run(given, tmp_path / "out", train=SHORT, runs={"seeds": 2}).seeds == first.seeds
+
+
+def test_a_search_within_no_time_tries_one_setting(given: Path, tmp_path: Path) -> None:
+    result = run(given, tmp_path / "out", runs={"search_minutes": 0.0001})
+    assert [one["name"] for one in result.seeds] == ["trial-0"]
+    assert read_json(tmp_path / "out" / "search.json")["runs"][0]["tried"]["batch_size"] == 32
+
+
+def test_adapting_changes_the_encoder_before_fine_tuning_and_keeps_the_pooler(
+    given: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    result = run(given, out, train=SHORT, adapt={"epochs": 2.0, "max_length": 32, "batch_tokens": 256})
+    assert result.is_finished
+    before = load_file(given / "model" / "model.safetensors")
+    adapted = load_file(out / "adapt" / "model" / "model.safetensors")
+    name = "encoder.layer.0.attention.self.query.weight"
+    assert not torch.equal(before[f"bert.{name}"], adapted[name])
+    assert torch.equal(before["bert.pooler.dense.weight"], adapted["pooler.dense.weight"])
+    assert run(
+        given, out, train=SHORT, adapt={"epochs": 2.0, "max_length": 32, "batch_tokens": 256}
+    ).is_finished
+
+
+def test_the_text_to_adapt_to_has_every_text_once_on_one_line() -> None:
+    class Row:
+        def __init__(self, question: str, context: str) -> None:
+            self.question, self.context = question, context
+
+    assert list(texts_of([Row("q", "a\nb"), Row("q2", "a\nb"), Row("", "c")])) == ["q", "a b", "q2", "c"]
+
+
+def test_python_trains_by_names_of_settings(given: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    result = train(
+        "classify",
+        model=given / "model",
+        train=given / "train.tsv",
+        dev=given / "dev.tsv",
+        out=tmp_path / "out",
+        tell=told.append,
+        steps=2,
+        class_weights="balanced",
+        focal_gamma=1.0,
+    )
+    assert result.step == 2
+    recipe = read_json(result.model / "run.json")["recipe"]
+    assert (recipe["task"]["class_weights"], recipe["task"]["focal_gamma"]) == ("balanced", 1.0)
+    with pytest.raises(UserError, match=r"unknown key settings.learningrate; did you mean"):
+        train("classify", model="m", train="t", out=tmp_path / "x", learningrate=1)
+    with pytest.raises(UserError, match="no task 'sing'; expected one of classify, pair, tag, answer"):
+        train("sing", model="m", train="t", out=tmp_path / "x")
+
+
+def test_a_summary_of_one_run_has_no_deviation() -> None:
+    assert list(summary([record("seed-1", 0.5)])) == ["seed-1: seed 1: accuracy 0.5000"]  # type: ignore[list-item]
