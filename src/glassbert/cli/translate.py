@@ -1,0 +1,196 @@
+"""`translate` and `train translate`: parallel text becomes a translator, and a translator puts text over."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from glassbert.cli.inference import _texts
+from glassbert.cli.live import live_readings
+from glassbert.cli.models import model_folder
+from glassbert.cli.output import print_json, remark
+from glassbert.errors import Interrupted, UserError
+
+if TYPE_CHECKING:
+    from glassbert.inference.translator import Translation
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How to search for a translation."""
+
+    beam: int = 4
+    """Hypotheses that are followed at once; 1 takes the likeliest piece each time."""
+    n_best: int = 1
+    """How many translations of each text to show, best first."""
+    length_penalty: float = 1.0
+    """Above 1 favours long translations, below 1 short ones."""
+    max_length: int | None = None
+    """Tokens after which a translation is cut off; what the model takes when not given."""
+    sample: bool = False
+    """Draw translations by chance instead of searching for the likeliest."""
+    temperature: float = 1.0
+    """With --sample: below 1 likely pieces become likelier, above 1 all become more alike."""
+    top_k: int | None = None
+    """With --sample: draw among this many likeliest pieces only."""
+    top_p: float = 1.0
+    """With --sample: draw among the likeliest pieces that together reach this probability."""
+    seed: int = 0
+    """With --sample: the same seed draws the same translations."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the fields of `DecodeSettings`."""
+        method = "sample" if self.sample else "greedy" if self.beam == 1 else "beam"
+        found: dict[str, Any] = {
+            "method": method,
+            "beam_size": self.beam,
+            "num_hypotheses": self.n_best,
+            "length_penalty": self.length_penalty,
+            "temperature": self.temperature,
+            "top_k": self.top_k,
+            "top_p": self.top_p,
+            "seed": self.seed,
+        }
+        return found if self.max_length is None else found | {"max_length": self.max_length}
+
+
+def translate(
+    model: str,
+    source: Annotated[str, Parameter(name="INPUT")] = "-",
+    /,
+    *,
+    search: SearchOptions | None = None,
+    alignment: bool = False,
+    chunk: int = 1024,
+    json: bool = False,
+) -> None:
+    """Translate texts, one per line of input, in order.
+
+    Parameters
+    ----------
+    model:
+        Folder of a translator.
+    source:
+        File of texts, one a line or JSON objects with "text"; - is stdin.
+    search:
+        How to search.
+    alignment:
+        With --json: tell where the decoder looked as it wrote each piece.
+    chunk:
+        Lines that are read and sorted by length together; fewer answer sooner, more are faster.
+    json:
+        Print objects with "text", "score", "finished", "truncated" and "tokens".
+    """
+    if alignment and not json:
+        raise UserError("--alignment is only shown with --json; add it")
+    if chunk < 1:
+        raise UserError(f"--chunk {chunk}; expected at least 1")
+    from glassbert.inference.translator import load_translator
+
+    search = search or SearchOptions()
+    translator = load_translator(model_folder(model))
+    settings = translator.usual_settings(**search.settings())
+    num_texts = num_truncated = num_unfinished = 0
+    texts = _texts(source)
+    for found in translator.stream(texts, settings, with_alignment=alignment, chunk_size=chunk):
+        _print(found, json)
+        num_texts += 1
+        num_truncated += found.truncated
+        num_unfinished += not found.finished
+    limit = translator.max_length
+    if num_truncated:
+        remark(f"{num_truncated} of {num_texts} texts were longer than {limit} tokens and were cut")
+    if num_unfinished:
+        limit = min(limit, settings.max_length)
+        remark(f"{num_unfinished} of {num_texts} translations reached {limit} tokens without an end")
+
+
+def _print(found: "Translation", json: bool) -> None:
+    if json:
+        print_json(found.to_json())
+    elif len(found.n_best) == 1:
+        print(_one_line(found.text))
+    else:
+        for number, alternative in enumerate(found.n_best, start=1):
+            print(f"{number}\t{alternative.score:.4f}\t{_one_line(alternative.text)}")
+
+
+def _one_line(text: str) -> str:
+    """Keep a line per line, whatever the model wrote; --json shows it as it is."""
+    return " ".join(text.splitlines())
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TranslateOptions:
+    """What `train translate` can be told."""
+
+    model: str | None = None
+    """transformer-tiny, -small, -base or -big, lstm-small; or a translator to go on with."""
+    train: str | None = None
+    """File of sentence pairs (TSV, JSONL, packed or not), or two aligned files: FILE,FILE."""
+    dev: str | None = None
+    """The same, of pairs to measure on."""
+    out: Path | None = None
+    """Folder of the run; runs/translate when not given. The model is in its folder best."""
+    recipe: Path | None = None
+    """TOML file with the tables data, vocabulary, model, task and train; the options here go before it."""
+    set_: Annotated[list[str] | None, Parameter(name="--set")] = None
+    """Change a setting, such as train.epochs=4; may be given several times."""
+    skip_bad: int | None = None
+    """Rows that may be left out of a file because a side is empty or missing."""
+    json: bool = False
+    """Print the result as JSON."""
+
+
+def train_translate(options: TranslateOptions | None = None) -> None:
+    """Train on sentences with their translations; goes on by itself where a run was stopped."""
+    options = options or TranslateOptions()
+    from glassbert.inference.translator import best_targets
+    from glassbert.training.translate import train_translator
+    from glassbert.training.translate_recipe import TranslateRecipe
+
+    recipe = TranslateRecipe.of(translate_tables(options))
+    out = options.out or Path("runs") / "translate"
+    with live_readings() as show:
+        result = train_translator(recipe, out, best_targets, remark, show)
+    if os.environ.get("RANK", "0") != "0":  # torchrun starts this verb once per process
+        return
+    if options.json:
+        print_json(
+            {
+                "out": str(result.out),
+                "model": str(result.model),
+                "step": result.step,
+                "is_finished": result.is_finished,
+                "metrics": dict(result.metrics),
+                "best_by": result.best_by,
+                "best_step": result.best_step,
+            }
+        )
+    if not result.is_finished:
+        raise Interrupted(f"stopped at step {result.step}, saved in {out}; the same command goes on")
+    if not options.json:
+        print(result.model)
+
+
+def translate_tables(options: TranslateOptions) -> dict[str, dict[str, Any]]:
+    """Return the tables of the run's recipe: a file's, changed by the options, changed by --set."""
+    from glassbert.training.recipe import changed, read_recipe
+
+    tables: dict[str, dict[str, Any]] = read_recipe(options.recipe) if options.recipe else {}
+    given: dict[str, dict[str, Any]] = {
+        "model": {"folder": options.model},
+        "data": {"train": options.train, "dev": options.dev, "skip_bad": options.skip_bad},
+    }
+    for name, table in given.items():
+        values = {key: value for key, value in table.items() if value is not None}
+        if values:
+            tables[name] = {**tables.get(name, {}), **values}
+    changed(tables, options.set_ or ())
+    if "train" not in tables.get("data", {}):
+        raise UserError("--train is missing; name it, or set data.train in a recipe")
+    return tables

@@ -1,0 +1,255 @@
+"""A loaded translator: text in, text out, in order, in bounded memory."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassbert.config import LstmConfig, TransformerConfig
+from glassbert.data.batching import batches_by_length
+from glassbert.data.parallel import ParallelFiles
+from glassbert.errors import ModelError, UserError
+from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
+from glassbert.interop.seq2seq import Network, is_encoder_decoder
+from glassbert.interop.translator import read_translator
+from glassbert.metrics.translation import TranslationReport, translation
+from glassbert.model.layout import Batch
+from glassbert.storage import read_json
+from glassbert.text.subword import SubwordTokenizer
+
+CHUNK_SIZE = 1024
+"""Texts of a stream that are read, sorted by length and answered together."""
+
+_ALIGNED_TOKENS = 4096
+_SCORED_TOKENS = 1024
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One translation of a text."""
+
+    text: str
+    score: float
+    """What it was ranked by: the log-probability, made fair to long translations."""
+    log_prob: float
+    finished: bool
+    """False when the longest length was reached before the end."""
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Where the decoder looked as it wrote each piece."""
+
+    source: tuple[str, ...]
+    """Pieces of the source, its end included; spaces can be seen."""
+    target: tuple[str, ...]
+    """Pieces of the translation, its end included if it came."""
+    weights: tuple[tuple[float, ...], ...]
+    """For each piece of the target the shares of its attention to those of the source; they add up to 1."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What became of one text; without letters there is nothing to translate, and nothing comes of it."""
+
+    text: str
+    score: float
+    finished: bool
+    truncated: bool
+    """Whether the text was longer than the model takes; its end was not translated."""
+    tokens: int
+    """Tokens that the text gave to the model, its end included."""
+    n_best: tuple[Alternative, ...]
+    """All translations that were asked for, the one above first."""
+    alignment: Alignment | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values; `n_best` and `alignment` where they were asked for."""
+        data: dict[str, Any] = {
+            "text": self.text,
+            "score": self.score,
+            "finished": self.finished,
+            "truncated": self.truncated,
+            "tokens": self.tokens,
+        }
+        if len(self.n_best) > 1:
+            data["n_best"] = [vars(alternative) for alternative in self.n_best]
+        if self.alignment is not None:
+            data["alignment"] = vars(self.alignment)
+        return data
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A text as the model reads it."""
+
+    ids: list[int]
+    """Its end included; nothing at all for a blank text."""
+    truncated: bool
+
+
+class Translator:
+    """An encoder-decoder with its vocabulary. Methods keep no state, so that threads can share it."""
+
+    def __init__(self, network: Network, tokenizer: SubwordTokenizer, run: Mapping[str, Any]) -> None:
+        self.network, self.tokenizer = network, tokenizer
+        self.run = run
+        """What run.json says of how the model came to be; empty for a folder that is not of ours."""
+
+    @property
+    def config(self) -> TransformerConfig | LstmConfig:
+        """The shape of the network."""
+        return self.network.config
+
+    @property
+    def max_length(self) -> int:
+        """Tokens of the longest source, its end included."""
+        return self.network.config.max_length
+
+    @cached_property
+    def decoder(self) -> Decoder:
+        """The fast path; it is made when first needed."""
+        return Decoder.of(self.network)
+
+    def translate(
+        self, texts: Sequence[str], settings: DecodeSettings | None = None, *, with_alignment: bool = False
+    ) -> list[Translation]:
+        """Return the translation of each text, in order."""
+        if isinstance(texts, str):
+            raise UserError("one string came where a list of texts is expected; put it into a list")
+        return list(self.stream(texts, settings, with_alignment=with_alignment))
+
+    def stream(
+        self,
+        texts: Iterable[str],
+        settings: DecodeSettings | None = None,
+        *,
+        with_alignment: bool = False,
+        chunk_size: int = CHUNK_SIZE,
+    ) -> Iterator[Translation]:
+        """Yield the translation of each text, in order, holding ``chunk_size`` texts at a time.
+
+        Args:
+            with_alignment: Tell where the decoder looked; it costs a further pass.
+        """
+        settings, texts, done = settings or self.usual_settings(), iter(texts), 0
+        while chunk := list(islice(texts, chunk_size)):
+            yield from self._translated(chunk, settings, done, with_alignment)
+            done += len(chunk)
+
+    def usual_settings(self, **changes: Any) -> DecodeSettings:
+        """Return the settings of a search that fits the model, with these changes."""
+        return DecodeSettings(**{"max_length": self.max_length, **changes})
+
+    def evaluate(
+        self,
+        files: ParallelFiles,
+        settings: DecodeSettings | None = None,
+        *,
+        bleu_tokenizer: str | None = None,
+    ) -> TranslationReport:
+        """Translate the sources of a parallel text and score them against its targets."""
+        pairs = list(files.pairs())
+        sources = [pair.source for pair in pairs]
+        guess = [found.text for found in self.stream(sources, settings)]
+        return translation([pair.target for pair in pairs], guess, sources, tokenizer=bleu_tokenizer)
+
+    def _translated(
+        self, texts: Sequence[str], settings: DecodeSettings, first_index: int, with_alignment: bool
+    ) -> list[Translation]:
+        sources = self._sources(texts)
+        # Blank texts have a place all the same: what chance draws for a text depends on its place.
+        stand_in = [self.tokenizer.end_id]
+        found = self.decoder.decode([s.ids or stand_in for s in sources], settings, first_index=first_index)
+        alignments: Sequence[Alignment | None] = [None] * len(texts)
+        if with_alignment:
+            best = [hypotheses[0] for hypotheses in found]
+            alignments = self._alignments(list(zip([s.ids for s in sources], best, strict=True)))
+        return [
+            self._translation(source, hypotheses, alignment)
+            for source, hypotheses, alignment in zip(sources, found, alignments, strict=True)
+        ]
+
+    def _sources(self, texts: Sequence[str]) -> list[_Source]:
+        limit, end_id = self.max_length - 1, self.tokenizer.end_id
+        return [
+            _Source([*ids[:limit], end_id] if text.strip() else [], len(ids) > limit)
+            for text, ids in zip(texts, self.tokenizer.ids_of_batch(texts), strict=True)
+        ]
+
+    def _translation(
+        self, source: _Source, hypotheses: Sequence[Hypothesis], alignment: Alignment | None
+    ) -> Translation:
+        if not source.ids:
+            nothing = Alternative("", 0.0, 0.0, True)
+            return Translation("", 0.0, True, False, 0, (nothing,) * len(hypotheses))
+        n_best = tuple(
+            Alternative(self.tokenizer.decode(one.ids), one.score, one.log_prob, one.is_finished)
+            for one in hypotheses
+        )
+        best = n_best[0]
+        return Translation(
+            text=best.text,
+            score=best.score,
+            finished=best.finished,
+            truncated=source.truncated,
+            tokens=len(source.ids),
+            n_best=n_best,
+            alignment=alignment,
+        )
+
+    @torch.inference_mode()
+    def _alignments(self, pairs: Sequence[tuple[list[int], Hypothesis]]) -> list[Alignment | None]:
+        """Return where the decoder looked, for each source that is not blank."""
+        written = [[*h.ids, self.tokenizer.end_id] if h.is_finished else list(h.ids) for _, h in pairs]
+        found: list[Alignment | None] = [None] * len(pairs)
+        there = [index for index, (ids, _) in enumerate(pairs) if ids]
+        # One shape after the other: attention then meets few of them.
+        there.sort(key=lambda index: (len(pairs[index][0]), len(written[index])))
+        lengths = [len(pairs[index][0]) + len(written[index]) for index in there]
+        for places in batches_by_length(lengths, _ALIGNED_TOKENS) if there else ():
+            chosen = [there[place] for place in sorted(places)]
+            source = Batch.from_lists([pairs[index][0] for index in chosen])
+            target = Batch.from_lists([[self.tokenizer.pad_id, *written[index][:-1]] for index in chosen])
+            for index, weights in zip(chosen, self.network.alignments(source, target), strict=True):
+                found[index] = Alignment(
+                    source=tuple(self.tokenizer.shown(pairs[index][0])),
+                    target=tuple(self.tokenizer.shown(written[index])),
+                    weights=tuple(tuple(round(share, 4) for share in row) for row in weights.tolist()),
+                )
+        return found
+
+
+def best_targets(network: Network, sources: Sequence[Sequence[int]], *, beam: int) -> list[Sequence[int]]:
+    """Return the best target of each source, in order, to score a model that is being trained.
+
+    Targets may be twice as long as their sources and a little more: a model at the beginning of its training
+    hardly ever ends a sentence by itself.
+    """
+    decoder = Decoder.of(network)
+    found: dict[int, Sequence[int]] = {}
+    for indices in batches_by_length([len(source) for source in sources], _SCORED_TOKENS):
+        settings = DecodeSettings(
+            method="greedy" if beam == 1 else "beam",
+            beam_size=beam,
+            max_length=2 * max(len(sources[index]) for index in indices) + 10,
+        )
+        targets = decoder.decode([sources[index] for index in indices], settings)
+        found |= {index: target[0].ids for index, target in zip(indices, targets, strict=True)}
+    return [found[index] for index in range(len(sources))]
+
+
+def load_translator(folder: str | Path) -> Translator:
+    """Load a translator's folder, or the best model of a run folder."""
+    folder = Path(folder)
+    if not (folder / "config.json").is_file() and (folder / "best").is_dir():
+        folder = folder / "best"
+    if not is_encoder_decoder(read_json(folder / "config.json")):
+        raise ModelError(f"{folder} holds no translator; train one with `glassbert train translate`")
+    network, tokenizer = read_translator(folder)
+    run = read_json(folder / "run.json") if (folder / "run.json").is_file() else {}
+    return Translator(network, tokenizer, run)

@@ -1,0 +1,263 @@
+"""From parallel text to a translator."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from glassbert.config import LstmConfig
+from glassbert.data.parallel import ParallelFiles
+from glassbert.data.translation import EncodedPairs, TranslateObjective, encode_pairs
+from glassbert.errors import ModelError, UserError
+from glassbert.interop.seq2seq import Network, build_network
+from glassbert.interop.source import read_source
+from glassbert.interop.translator import read_translator, write_translator
+from glassbert.metrics.translation import translation
+from glassbert.model.init import new_lstm, new_transformer
+from glassbert.storage import new_folder, read_json, sha256_of
+from glassbert.tasks.translate import HeldOut, Translate, held_out_batches
+from glassbert.text.learn_subwords import learn_subwords
+from glassbert.text.subword import SubwordTokenizer
+from glassbert.training.checkpoint import checkpoints
+from glassbert.training.claim import claim_folder
+from glassbert.training.loop import train as run_training
+from glassbert.training.reading import Reading
+from glassbert.training.translate_recipe import TranslateRecipe
+
+Tell = Callable[[str], None]
+Show = Callable[[Reading], None]
+
+
+class Decode(Protocol):
+    """Searches for targets; it is given, since training knows nothing of inference."""
+
+    def __call__(
+        self, network: Network, sources: Sequence[Sequence[int]], *, beam: int
+    ) -> Sequence[Sequence[int]]:
+        """Return the best target of each source, in order; a beam of 1 is greedy."""
+
+
+VOCABULARY = "vocabulary"
+"""Folder of the run that keeps what was learned before the first step."""
+_NUM_SAMPLES = 3
+
+
+@dataclass(frozen=True)
+class TranslateResult:
+    """How a translation run, or this session of it, ended."""
+
+    out: Path
+    step: int
+    is_finished: bool
+    """False when a signal asked to stop; the same command goes on."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Of the model, on the dev pairs."""
+    best_step: int | None = None
+    best_by: str = "bleu"
+
+    @property
+    def model(self) -> Path:
+        """The folder of the model to use."""
+        return self.out / ("best" if (self.out / "best").is_dir() else "last")
+
+
+def train_translator(
+    recipe: TranslateRecipe, out: Path, decode: Decode, tell: Tell, show: Show | None = None
+) -> TranslateResult:
+    """Do one run in the folder ``out``; a folder that holds this very run is gone on with.
+
+    Args:
+        decode: Translates the dev sources; `inference.translator.best_targets`.
+        tell: Receives remarks for the user.
+        show: Draws how the run stands after each step; without it, lines are told.
+    """
+    is_main = os.environ.get("RANK", "0") == "0"
+    if not is_main:
+        tell = _say_nothing  # torchrun starts this once per process
+    if recipe.data.dev is not None:
+        translation([], [])  # says now, not after the first hours, that sacrebleu is missing
+    files = recipe.data.files(recipe.data.train)
+    about: dict[str, Any] = {"recipe": recipe.tables(), "data": {"train": _about(files)}}
+    tokenizer = _vocabulary(recipe, files, out, tell)
+    task = make_task(recipe, files, tokenizer, decode, tell)
+    claim_folder(out, recipe.tables())
+    _check_same_text(out, about["data"]["train"])
+    if is_main:
+        with new_folder(out / VOCABULARY, may_replace=True) as folder:
+            tokenizer.save(folder)
+    result = run_training(task, recipe.train, out, about=about, tell=tell, show=show)
+    if not result.is_finished:
+        return TranslateResult(out, result.step, False)
+    metrics: Mapping[str, float] = {}
+    if is_main:
+        if recipe.task.average_last > 1:
+            _average(recipe, task, out, about, result.best, tell)
+        metrics = _settle(recipe, out, decode, tell) if task.held_out else {}
+    return TranslateResult(out, result.step, True, metrics, result.best_step)
+
+
+def make_task(
+    recipe: TranslateRecipe, files: ParallelFiles, tokenizer: SubwordTokenizer, decode: Decode, tell: Tell
+) -> Translate:
+    """Encode the pairs and make the model that training starts from."""
+    settings = recipe.train
+    network = _start_network(recipe, len(tokenizer))
+    limit = min(recipe.data.max_length, network.config.max_length)
+    pairs = encode_pairs(files.pairs(), tokenizer, max_length=limit)
+    _describe("train", files, pairs, limit, tell)
+    held_out = None
+    if recipe.data.dev is not None:
+        dev = recipe.data.files(recipe.data.dev)
+        rows = list(dev.pairs())[: recipe.task.dev_sentences]
+        dev_pairs = encode_pairs(rows, tokenizer, max_length=network.config.max_length)
+        _describe("dev", dev, dev_pairs, network.config.max_length, tell)
+        held_out = HeldOut(
+            sources=[row.source for row in rows],
+            targets=[row.target for row in rows],
+            batches=held_out_batches(dev_pairs, max(settings.micro_tokens, 2 * network.config.max_length)),
+            write=partial(decode, beam=recipe.task.dev_beam),
+            bleu_tokenizer=recipe.task.bleu_tokenizer,
+        )
+    else:
+        tell("no --dev file: nothing will be known of the model's quality")
+    return Translate(
+        network,
+        tokenizer,
+        TranslateObjective(pairs, batch_tokens=settings.batch_tokens, seed=settings.seed),
+        label_smoothing=recipe.task.label_smoothing,
+        held_out=held_out,
+    )
+
+
+@torch.no_grad()
+def average_networks(folders: Sequence[Path]) -> Network:
+    """Return a network whose weights are the means of those in ``folders``."""
+    networks = [build_network(read_source(folder)) for folder in folders]
+    if any(network.config != networks[0].config for network in networks):
+        raise ModelError(f"{folders[0].parent}: models of different shapes cannot be averaged")
+    for parameters in zip(*(network.parameters() for network in networks), strict=True):
+        parameters[0].copy_(torch.stack([parameter.double() for parameter in parameters]).mean(dim=0))
+    return networks[0]
+
+
+def _average(
+    recipe: TranslateRecipe,
+    task: Translate,
+    out: Path,
+    about: Mapping[str, Any],
+    best: float | None,
+    tell: Tell,
+) -> None:
+    """Write the average of the last checkpoints; if it is the best model on dev, also as that."""
+    folders = checkpoints(out)[-recipe.task.average_last :]
+    network = average_networks(folders)
+    averaged = Translate(network, task.tokenizer, task.objective, held_out=task.held_out)
+    averaged.module.eval()
+    with torch.no_grad():
+        metrics = averaged.evaluate()
+    names = [folder.name for folder in folders]
+    tell(f"average of {', '.join(names)}: {averaged.verdict(metrics)}")
+    outs = [out / "averaged"]
+    if best is None or metrics.get("bleu", 0.0) > best:
+        outs.append(out / "best")
+    for path in outs:
+        with new_folder(path, may_replace=True) as folder:
+            write_translator(network, task.tokenizer, folder, run={**about, "average_of": names})
+
+
+def _settle(recipe: TranslateRecipe, out: Path, decode: Decode, tell: Tell) -> Mapping[str, float]:
+    """Measure the best model on all dev pairs as it will be used, and write that down; once."""
+    folder = out / "best"
+    run = read_json(folder / "run.json")
+    if "metrics" in run:
+        return run["metrics"]
+    assert recipe.data.dev is not None
+    rows = list(recipe.data.files(recipe.data.dev).pairs())
+    network, tokenizer = read_translator(folder)
+    limit = network.config.max_length - 1
+    sources = [[*ids[:limit], tokenizer.end_id] for ids in tokenizer.ids_of_batch([r.source for r in rows])]
+    guess = [tokenizer.decode(ids) for ids in decode(network, sources, beam=recipe.task.final_beam)]
+    report = translation(
+        [row.target for row in rows], guess, [r.source for r in rows], tokenizer=recipe.task.bleu_tokenizer
+    )
+    samples = [
+        {"source": row.source, "target": row.target, "translation": text}
+        for row, text in list(zip(rows, guess, strict=True))[:: max(1, len(rows) // _NUM_SAMPLES)][
+            :_NUM_SAMPLES
+        ]
+    ]
+    about = {key: value for key, value in run.items() if key not in ("glassbert", "torch")}
+    about |= {"metrics": report.metrics(), "beam": recipe.task.final_beam, "dev": report.to_json()}
+    with new_folder(folder, may_replace=True) as new:
+        write_translator(network, tokenizer, new, run={**about, "samples": samples})
+    tell(
+        f"dev with beam {recipe.task.final_beam}: BLEU {report.bleu:.2f} ({report.bleu_signature}), "
+        f"chrF {report.chrf:.2f}"
+    )
+    return report.metrics()
+
+
+def _vocabulary(recipe: TranslateRecipe, files: ParallelFiles, out: Path, tell: Tell) -> SubwordTokenizer:
+    """Return the vocabulary of the run: of the model to go on with, learned before, or learned now."""
+    if recipe.start_folder is not None:
+        return SubwordTokenizer.load(recipe.start_folder)
+    if (out / VOCABULARY).is_dir():
+        return SubwordTokenizer.load(out / VOCABULARY)
+    learned = learn_subwords((text for pair in files.pairs() for text in pair[:2]), recipe.vocabulary)
+    report = learned.report
+    tell(
+        f"vocabulary: {len(learned.tokenizer):,} pieces of {report.num_words:,} words; "
+        f"{report.alphabet_size:,} characters, others go by bytes {report.num_characters_by_bytes:,} times; "
+        f"the rarest piece was made of a pair that occurs {report.last_count:,} times"
+    )
+    return learned.tokenizer
+
+
+def _start_network(recipe: TranslateRecipe, vocab_size: int) -> Network:
+    if recipe.start_folder is not None:
+        changes = [key for key in recipe.model if key != "folder"]
+        if changes:
+            raise UserError(f"{recipe.start_folder} brings its own shape; remove model.{changes[0]}")
+        return read_translator(recipe.start_folder)[0]
+    config = recipe.config(vocab_size)
+    if isinstance(config, LstmConfig):
+        return new_lstm(config, seed=recipe.train.seed)
+    return new_transformer(config, seed=recipe.train.seed)
+
+
+def _describe(what: str, files: ParallelFiles, pairs: EncodedPairs, limit: int, tell: Tell) -> None:
+    """Say how much there is, how long it is, and what was left out."""
+    sources, targets = pairs.source_lengths, pairs.target_lengths
+    tell(
+        f"{what}: {len(pairs):,} pairs, {sources.mean():.1f} and {targets.mean():.1f} tokens on average, "
+        f"{max(sources.max(), targets.max())} at most"
+    )
+    if pairs.num_too_long:
+        tell(f"{what}: {pairs.num_too_long:,} pairs with a side of more than {limit} tokens are left out")
+    for row in files.bad[:3]:
+        tell(f"{what}: left out {row.where}: {row.reason}")
+    if len(files.bad) > 3:
+        tell(f"{what}: {len(files.bad) - 3:,} more rows are left out")
+
+
+def _about(files: ParallelFiles) -> dict[str, Any]:
+    return {"files": [path.name for path in files.paths], "sha256": [sha256_of(path) for path in files.paths]}
+
+
+def _check_same_text(out: Path, about: Mapping[str, Any]) -> None:
+    """Refuse to go on with a run whose text has changed since."""
+    for checkpoint in checkpoints(out)[-1:]:
+        before = read_json(checkpoint / "run.json").get("data", {}).get("train", {}).get("sha256")
+        if before != about["sha256"]:
+            raise UserError(
+                f"{out}: {', '.join(about['files'])} has changed since this run began; "
+                "put the old text back, or name another folder with --out"
+            )
+
+
+def _say_nothing(line: str) -> None:
+    """Leave the talking to the main process."""

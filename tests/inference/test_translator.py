@@ -1,0 +1,181 @@
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from glassbert.data.parallel import ParallelFiles
+from glassbert.errors import ModelError, UserError
+from glassbert.inference.translator import Translator, best_targets, load_translator
+from glassbert.interop.translator import write_translator
+from parallel_text import sentence_pairs, small_network, small_tokenizer, write_tsv
+
+TEXTS = [source for source, _ in sentence_pairs(12, seed=2)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A translator whose every piece is arbitrary, but which ends its sentences now and then."""
+    network = small_network(seed=4)
+    with torch.no_grad():
+        network.output.bias[1] = 2.5
+    folder = tmp_path_factory.mktemp("translator")
+    write_translator(network, small_tokenizer(), folder, run={"note": "random"})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def translator(folder: Path) -> Translator:
+    return load_translator(folder)
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+def test_a_text_is_translated_alike_alone_and_among_others(translator: Translator, method: str) -> None:
+    settings = translator.usual_settings(method=method, max_length=12)
+    together = translator.translate(TEXTS, settings)
+    for index, text in enumerate(TEXTS):
+        # What chance draws depends on the place of a text; blank ones before it keep its place.
+        alone = translator.translate([""] * index + [text], settings)[-1]
+        assert alone.text == together[index].text
+        assert alone.score == pytest.approx(together[index].score, abs=1e-4)
+
+
+def test_a_stream_keeps_the_order_and_reads_no_further_than_its_chunk(translator: Translator) -> None:
+    taken: list[str] = []
+
+    def texts() -> Iterator[str]:
+        for text in TEXTS:
+            taken.append(text)
+            yield text
+
+    settings = translator.usual_settings(max_length=8)
+    stream = translator.stream(texts(), settings, chunk_size=3)
+    first = next(stream)
+    assert len(taken) == 3
+    rest = list(stream)
+    assert [first.text, *(found.text for found in rest)] == [
+        found.text for found in translator.translate(TEXTS, settings)
+    ]
+
+
+def test_blank_texts_stay_blank(translator: Translator) -> None:
+    settings = translator.usual_settings(num_hypotheses=2, max_length=8)
+    found = translator.translate(["", TEXTS[0], " \t"], settings, with_alignment=True)
+    for blank in (found[0], found[2]):
+        assert blank.to_json() == {
+            "text": "",
+            "score": 0.0,
+            "finished": True,
+            "truncated": False,
+            "tokens": 0,
+            "n_best": [{"text": "", "score": 0.0, "log_prob": 0.0, "finished": True}] * 2,
+        }
+    assert found[1].alignment is not None
+    assert translator.translate([]) == []
+
+
+def test_a_source_longer_than_the_table_is_cut_and_told(translator: Translator) -> None:
+    found = translator.translate(["one " * 100, "one"], translator.usual_settings(max_length=4))
+    assert [one.truncated for one in found] == [True, False]
+    assert [one.tokens for one in found] == [64, len(translator.tokenizer.ids_of("one")) + 1]
+
+
+def test_a_source_that_just_fits_is_not_cut(translator: Translator) -> None:
+    text = "one"
+    while len(translator.tokenizer.ids_of(f"{text} one")) <= 63:
+        text += " one"
+    found = translator.translate([text], translator.usual_settings(max_length=2))[0]
+    assert not found.truncated
+    assert found.tokens == len(translator.tokenizer.ids_of(text)) + 1 <= 64
+
+
+def test_a_translation_without_an_end_is_told_for_each_sentence(translator: Translator) -> None:
+    found = translator.translate(TEXTS, translator.usual_settings(method="sample", max_length=12))
+    assert {one.finished for one in found} == {True, False}
+    for one in found:
+        assert one.to_json()["finished"] == one.finished
+        assert one.n_best[0].finished == one.finished
+
+
+def test_n_best_are_different_and_sorted(translator: Translator) -> None:
+    settings = translator.usual_settings(beam_size=4, num_hypotheses=3, max_length=8)
+    for found in translator.translate(TEXTS, settings):
+        assert len(found.n_best) == 3
+        assert found.text == found.n_best[0].text
+        scores = [one.score for one in found.n_best]
+        assert scores == sorted(scores, reverse=True)
+        assert [one["text"] for one in found.to_json()["n_best"]] == [one.text for one in found.n_best]
+
+
+def test_an_alignment_has_a_row_for_each_piece_that_was_written(translator: Translator) -> None:
+    settings = translator.usual_settings(method="greedy", max_length=6)
+    for text, found in zip(TEXTS, translator.translate(TEXTS, settings, with_alignment=True), strict=True):
+        alignment = found.alignment
+        assert alignment is not None
+        assert alignment.source == (*translator.tokenizer.shown(translator.tokenizer.ids_of(text)), "</s>")
+        assert (alignment.target[-1] == "</s>") == found.finished
+        assert len(alignment.weights) == len(alignment.target)
+        for row in alignment.weights:
+            assert len(row) == len(alignment.source)
+            assert sum(row) == pytest.approx(1, abs=1e-2)
+        assert found.to_json()["alignment"]["weights"] == alignment.weights
+
+
+def test_alignments_do_not_depend_on_the_batch(translator: Translator) -> None:
+    settings = translator.usual_settings(method="greedy", max_length=6)
+    together = translator.translate(TEXTS, settings, with_alignment=True)
+    alone = [translator.translate([text], settings, with_alignment=True)[0] for text in TEXTS]
+    for one, other in zip(together, alone, strict=True):
+        assert one.alignment is not None
+        assert other.alignment is not None
+        torch.testing.assert_close(
+            torch.tensor(one.alignment.weights), torch.tensor(other.alignment.weights), atol=2e-4, rtol=0
+        )
+
+
+def test_a_beam_larger_than_the_vocabulary_is_refused(translator: Translator) -> None:
+    with pytest.raises(UserError, match=r"beam_size=500 exceeds the 318 tokens"):
+        translator.translate(TEXTS, translator.usual_settings(beam_size=500))
+
+
+def test_one_string_in_place_of_many_is_refused(translator: Translator) -> None:
+    with pytest.raises(UserError, match="put it into a list"):
+        translator.translate("one two")
+
+
+def test_best_targets_may_be_twice_as_long_as_their_sources(translator: Translator) -> None:
+    network = small_network(seed=4)
+    with torch.no_grad():
+        network.output.bias[1] = -100.0  # never ends by itself
+    sources = [[5, 1], [5, 6, 7, 8, 9, 1]]
+    for beam in (1, 2):
+        assert [len(ids) for ids in best_targets(network.eval(), sources, beam=beam)] == [22, 22]
+    many = [[5] * (1 + index % 20) + [1] for index in range(200)]
+    lengths = [len(ids) for ids in best_targets(network, many, beam=1)]
+    assert all(2 * len(source) <= length for source, length in zip(many, lengths, strict=True))
+    assert len(set(lengths)) > 1
+
+
+def test_parallel_text_is_scored(translator: Translator, tmp_path: Path) -> None:
+    settings = translator.usual_settings(method="greedy", max_length=8)
+    guess = [found.text.replace("\t", " ") or "-" for found in translator.translate(TEXTS, settings)]
+    other = write_tsv(tmp_path / "other.tsv", sentence_pairs(12, seed=2))
+    report = translator.evaluate(ParallelFiles.of(other), settings)
+    assert 0 <= report.bleu < 50
+    assert sum(part.sentences for part in report.by_length) == len(guess) == 12
+
+
+def test_a_run_folder_stands_for_its_best_model(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "best")
+    loaded = load_translator(tmp_path)
+    assert loaded.run["note"] == "random"
+    assert loaded.max_length == 64
+
+
+def test_a_folder_without_a_translator_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"no config\.json"):
+        load_translator(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(ModelError, match="holds no translator; train one with `glassbert train translate`"):
+        load_translator(tmp_path)
