@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from glassbert.config import ModelConfig
 from glassbert.data.examples import Answer, AnswerExample
 from glassbert.errors import DataError, UserError
+from glassbert.inference.model import load
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert
-from glassbert.storage import read_json
 from glassbert.tasks.answer import AnswerPrediction, AnswerSettings, Extract
 from glassbert.tasks.finetune import FineTune
 from glassbert.tasks.form import TaskForm, packed
@@ -80,10 +80,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def loaded(folder: Path) -> tuple[Extract, Bert]:
-    """Return the form and the network of a saved model, as a program that loads it would."""
-    network, _ = build(read_source(folder))
-    run = read_json(folder / "run.json")["task"]
-    return Extract.from_run("answer", run, TOKENIZER, network.config, max_length=40), network
+    """Return the form and the network of a saved model."""
+    model = load(folder)
+    assert isinstance(model.form, Extract)
+    return model.form, model.network
 
 
 def test_a_loaded_model_answers_what_it_has_learnt(run: Path) -> None:
@@ -97,6 +97,17 @@ def test_a_loaded_model_answers_what_it_has_learnt(run: Path) -> None:
         for answer in prediction.n_best:
             assert answer.answer == example.context[answer.start : answer.end]
             assert 0.0 < answer.score <= 1.0
+
+
+def test_predictions_have_the_promised_shape(run: Path) -> None:
+    (found,) = load(run).predict([{"question": "x", "context": "a uv b"}])
+    content = found.to_json()
+    assert list(content) == [
+        "answer", "start", "end", "score", "n_best", "no_answer_score", "tokens", "truncated"
+    ]  # fmt: skip
+    assert list(content["n_best"][0]) == ["answer", "start", "end", "score"]
+    assert content["tokens"] == 8
+    json.dumps(content, allow_nan=False)
 
 
 def test_a_question_alone_is_answered_as_in_any_batch(run: Path) -> None:

@@ -1,6 +1,9 @@
+import os
 import random
+import signal
 import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +17,18 @@ from hypothesis import strategies as st
 from glassbert.config import ModelConfig
 from glassbert.data.examples import Span, TagExample
 from glassbert.errors import DataError, ModelError, UserError
+from glassbert.inference.model import load
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert
-from glassbert.storage import read_json
 from glassbert.tasks.finetune import EXTRA_WEIGHTS, FineTune
-from glassbert.tasks.form import TaskForm, packed
+from glassbert.tasks.form import Input, TaskForm, packed
 from glassbert.tasks.forward import predictions, raw_outputs
 from glassbert.tasks.tag import Tag, TagPrediction, TagSettings
 from glassbert.tasks.tag_scheme import TagSet
 from glassbert.text.windows import Window
-from glassbert.training.loop import train
+from glassbert.training.loop import TrainResult, train
 from glassbert.training.settings import TrainSettings
 from oracles import small_tokenizer
 from tasks.small_model import VOCAB_SIZE, small_bert, small_folder
@@ -54,41 +57,49 @@ def spans_of(prediction: TagPrediction) -> tuple[Span, ...]:
     return tuple(Span(span.start, span.end, span.label) for span in prediction.spans)
 
 
-@pytest.fixture(scope="module", params=[{}, {"crf": True, "scheme": "bioes"}], ids=["plain", "crf"])
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A short training run on tiny texts, some of them longer than the model takes."""
-    folder = tmp_path_factory.mktemp("tag")
+def learn(
+    folder: Path, steps: int = 120, event: Callable[[], None] | None = None, **changes: Any
+) -> TrainResult:
+    """Train for a while on tiny texts, one of them longer than the model takes.
+
+    Args:
+        event: Happens in the middle of the run.
+    """
     rows = [*tagged_texts(300), tagged_text(60, random.Random(2))]
     dev = [*tagged_texts(40, seed=1), tagged_text(60, random.Random(3))]
-    form, _ = Tag.for_training("tag", TagSettings(**request.param), TOKENIZER, rows, dev, max_length=40)
+    form, _ = Tag.for_training("tag", TagSettings(**changes), TOKENIZER, rows, dev, max_length=40)
     spec = form.head()
-    bert, _ = build(read_source(small_folder(folder / "model")), head=spec.head, labels=spec.labels)
+    bert, _ = build(
+        read_source(small_folder(folder / "model", dropout=0.1)), head=spec.head, labels=spec.labels
+    )
     task: FineTune[TagExample, TagPrediction] = FineTune(
         bert, TOKENIZER, form, rows, dev, batch_size=16, batch_tokens=4096, seed=0
     )
-    result = train(
-        task,
-        TrainSettings(epochs=6, learning_rate=1e-2, evaluate_every=1000),
-        folder / "run",
-        about={},
-        tell=lambda line: None,
-    )
-    assert result.metrics["f1"] > 0.9
+    batch = task.batch
+
+    def batch_with_event(step: int) -> list[Input]:
+        if event is not None and step == steps // 2:
+            event()
+        return batch(step)
+
+    task.batch = batch_with_event  # type: ignore[method-assign]
+    settings = TrainSettings(steps=steps, learning_rate=1e-2, evaluate_every=1000)
+    return train(task, settings, folder / "run", about={}, tell=lambda line: None)
+
+
+@pytest.fixture(scope="module", params=[{}, {"crf": True, "scheme": "bioes"}], ids=["plain", "crf"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a short run."""
+    folder = tmp_path_factory.mktemp("tag")
+    assert learn(folder, **request.param).metrics["f1"] > 0.9
     return folder / "run"
 
 
 def loaded(folder: Path) -> tuple[Tag, Bert]:
-    """Return the form and the network of a saved model, as a program that loads it would."""
-    network, _ = build(read_source(folder))
-    form = Tag.from_run(
-        "tag", read_json(folder / "run.json")["task"], TOKENIZER, network.config, max_length=40
-    )
-    if form.extra is not None:
-        from safetensors.torch import load_file
-
-        weights = load_file(folder / EXTRA_WEIGHTS)
-        form.extra.load_state_dict({name.removeprefix("extra."): value for name, value in weights.items()})
-    return form, network
+    """Return the form and the network of a saved model."""
+    model = load(folder)
+    assert isinstance(model.form, Tag)
+    return model.form, model.network
 
 
 def test_a_loaded_model_finds_what_it_has_learnt(run: Path) -> None:
@@ -101,6 +112,27 @@ def test_a_loaded_model_finds_what_it_has_learnt(run: Path) -> None:
         for span in prediction.spans:
             assert span.text == example.text[span.start : span.end]
             assert 0.0 < span.score <= 1.0
+
+
+def test_predictions_have_the_promised_shape(run: Path) -> None:
+    model = load(run)
+    found = model.predict(["a xyz b 好v", {"text": ""}])
+    assert list(found[0].to_json()) == ["spans", "tokens", "truncated"]
+    assert [(span["text"], span["label"]) for span in found[0].to_json()["spans"]] == [
+        ("xyz", "PER"),
+        ("好v", "LOC"),
+    ]
+    assert list(found[0].to_json()["spans"][0]) == ["start", "end", "label", "text", "score"]
+    assert found[1].to_json() == {"spans": [], "tokens": 2, "truncated": False}
+
+
+def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    learn(whole, steps=6, crf=True)
+    assert not learn(stopped, 6, lambda: os.kill(os.getpid(), signal.SIGTERM), crf=True).is_finished
+    assert learn(stopped, 6, crf=True).is_finished
+    for name in ("model.safetensors", EXTRA_WEIGHTS):
+        assert (stopped / "run/last" / name).read_bytes() == (whole / "run/last" / name).read_bytes()
 
 
 def test_a_text_alone_is_tagged_as_in_any_batch(run: Path) -> None:
@@ -195,7 +227,10 @@ def test_rows_without_a_piece_bear_no_loss() -> None:
     for form in (make_form(), make_form(crf=True)):
         (inputs,) = form.inputs([TagExample(" \n ", (), "x")], with_targets=True)
         assert form.counts(inputs)["loss"] == 0
-        assert form.losses(make_network(form)(packed(inputs)), inputs)["loss"].item() == 0.0
+        loss = form.losses(make_network(form)(packed(inputs)), inputs)["loss"]
+        assert loss.item() == 0.0
+        loss.backward()
+        assert form.extra is None or form.extra.weight.grad is not None
 
 
 @pytest.mark.parametrize(

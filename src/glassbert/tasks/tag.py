@@ -217,10 +217,13 @@ class Tag:
         rows = np.flatnonzero(self._is_judged(targets))
         gold = torch.from_numpy(targets[rows]).to(output.labels.device)
         logits = output.labels[torch.from_numpy(rows).to(output.labels.device)].float()
-        if self.extra is None or not len(rows):
+        if self.extra is None:
             loss = F.cross_entropy(logits, gold, reduction="sum")
-        else:
+        elif len(rows):
             loss = self._chain_loss(output.labels, inputs)
+        else:
+            # Processes that share the work wait for a gradient of every weight, if only zeros.
+            loss = 0.0 * (logits.sum() + self.extra.weight.sum())
         return {"loss": loss, "accuracy": (logits.argmax(dim=1) == gold).sum()}
 
     def counts(self, inputs: Sequence[Input]) -> dict[str, int]:
