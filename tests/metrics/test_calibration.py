@@ -37,7 +37,7 @@ def sample(seed: int, scale: float, is_multi_label: bool) -> tuple[NDArray[np.fl
     return logits * scale, np.array([random.choice(3, p=row) for row in scores])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from([0.2, 1.0, 3.0]), st.booleans())
 def test_the_temperature_is_the_likeliest(seed: int, scale: float, is_multi_label: bool) -> None:
     logits, gold = sample(seed, scale, is_multi_label)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassbert.reports.axes import Scale, shortened, spanning, width_of, written
@@ -7,6 +7,7 @@ from glassbert.reports.axes import Scale, shortened, spanning, width_of, written
 finite = st.floats(-1e6, 1e6, allow_subnormal=False)
 
 
+@settings(deadline=None)
 @given(finite, st.floats(1e-3, 1e6))
 def test_ticks_are_few_round_and_within_the_range(low: float, size: float) -> None:
     high = low + size

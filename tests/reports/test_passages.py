@@ -1,6 +1,6 @@
 import re
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassbert.data.examples import Span
@@ -12,6 +12,7 @@ kinds = st.sampled_from(["right", "missed", "wrong"])
 places = st.tuples(st.integers(0, 30), st.integers(1, 8), kinds)
 
 
+@settings(deadline=None)
 @given(st.lists(places, max_size=6), st.integers(5, 40))
 def test_whatever_the_marks_the_text_stays(marks: list[tuple[int, int, str]], max_length: int) -> None:
     text = "".join(chr(ord("a") + index % 26) for index in range(38))
