@@ -48,6 +48,6 @@ def test_a_setting_that_came_after_the_run_began_does_not_stop_it(tmp_path: Path
 def test_text_that_has_changed_is_refused_and_named(tmp_path: Path) -> None:
     claim_data(tmp_path, DATA)
     claim_data(tmp_path, DATA)
-    with pytest.raises(DataError, match=r"data.corpus is not the text .* \(10 tokens, now 12\)"):
+    with pytest.raises(DataError, match=r"data.corpus is not the text .* \(10 tokens, now 12 tokens\)"):
         claim_data(tmp_path, {"corpus": {"num_tokens": 12, "content_sha256": "b"}})
     assert read_json(tmp_path / "data.json") == DATA
