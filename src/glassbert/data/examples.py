@@ -103,6 +103,6 @@ class Table(Generic[E]):
     """What the user should know: guesses, repairs and their counts."""
     format: str
     sha256: str
-    """Of the file as it lies on disk."""
+    """Of the file as it lies on disk; empty for a pipe."""
     kind: Kind | None = None
     """What the labels of classify or pair were taken for; None without labels, and for other tasks."""

@@ -118,7 +118,8 @@ def test_spans_come_in_order_and_apart(places: list[tuple[int, int]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "surface"), [([1, 4], "王小明"), ([0, 2], "王小明"), ([-4, -1], "王小明"), ([14, 16], "上海")]
+    ("place", "surface"),
+    [([1, 4], "王小明"), ([0, 2], "王小明"), ([-4, -1], "王小明"), ([-3, -1], "上海"), ([14, 16], "上海")],
 )
 def test_a_span_is_moved_to_its_words(write: Write, place: list[int], surface: str) -> None:
     span = {"start": place[0], "end": place[1], "label": "X", "text": surface}
@@ -168,6 +169,13 @@ def test_of_label_studio_the_first_annotation_that_stands_is_taken(write: Write)
     assert table.notes == ["texts with several annotations, of which the first was taken: 1"]
     row["annotations"] = []
     assert read(write, row).examples[0].spans is None
+
+
+def test_an_entity_is_a_label_or_the_words_as_its_file_has_it(write: Write) -> None:
+    label = {"start": 0, "end": 3, "entity": "PER"}
+    words = {"start_idx": 0, "end_idx": 2, "type": "PER", "entity": "王小明"}
+    for span in (label, words):
+        assert read(write, {"text": TEXT, "entities": [span]}).examples[0].spans == (Span(0, 3, "PER"),)
 
 
 def test_labels_of_numbers_are_names(write: Write) -> None:

@@ -63,7 +63,7 @@ def test_a_line_of_gb18030_that_is_utf8_by_chance_is_read_like_its_neighbours(wr
 
 def test_text_in_utf8_is_never_taken_for_gb18030(write: Write) -> None:
     assert read(write("a", CHINESE)) == (CHINESE.splitlines(), [])
-    assert read(write("b", FRENCH)) == (FRENCH.splitlines(), [])
+    assert read(write("b", "ascii\n" * 3 + FRENCH)) == (["ascii"] * 3 + FRENCH.splitlines(), [])
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1251", "shift-jis"])
@@ -75,10 +75,18 @@ def test_other_encodings_are_refused_with_the_line(write: Write, encoding: str) 
         read(write("a.tsv", text.encode(encoding)))
 
 
-def test_long_texts_in_big5_are_not_taken_for_gb18030(write: Write) -> None:
-    text = "這家酒店的服務態度非常好，房間也很乾淨，下次還會再來的。\n" * 20
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("big5", "這家酒店的服務態度非常好，房間也很乾淨，下次還會再來的。\n"),
+        ("euc-kr", "이 영화는 정말 재미있었습니다 배우들의 연기도 훌륭했고 음악도 좋았다\n"),
+    ],
+)
+def test_long_texts_of_other_scripts_are_not_taken_for_gb18030(
+    write: Write, encoding: str, text: str
+) -> None:
     with pytest.raises(DataError, match=r"a\.txt:1: byte 1 .* is not UTF-8"):
-        read(write("a.txt", text.encode("big5")))
+        read(write("a.txt", (text * 20).encode(encoding)))
 
 
 def test_a_wrong_byte_is_told_with_its_line(write: Write) -> None:

@@ -87,6 +87,13 @@ def test_an_answer_that_is_not_in_the_context_is_left_out_or_makes_the_row_bad(w
         read_examples("answer", write("b.json", squad(question([lost]))))
 
 
+def test_the_id_of_a_paragraph_is_not_that_of_its_questions(write: Write) -> None:
+    paragraph = {"id": "P", "context": CONTEXT, "qas": [{"question": "Where?", "answers": []}]}
+    example = only(read_examples("answer", write("a.jsonl", json.dumps(paragraph) + "\n")))
+    assert example.id == example.where
+    assert example.where.endswith("a.jsonl:1.qas[0]")
+
+
 def test_equal_ids_are_made_different_and_counted(write: Write) -> None:
     path = write("a.json", squad(*[question([])] * 3, {**question([]), "id": "q1#2"}))
     table = read_examples("answer", path)

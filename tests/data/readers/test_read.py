@@ -1,8 +1,10 @@
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -30,6 +32,17 @@ def stream(task: TaskName, *lines: str, name: str = "stdin", **options: Any) -> 
 def test_a_table_knows_its_file(write: Write) -> None:
     path = write("a.tsv", "text\tlabel\nx\t1\n")
     assert read_examples("classify", path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes that have a name")
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.tsv"
+    os.mkfifo(path)
+    writer = Thread(target=path.write_text, args=("text\tlabel\nx\t1\n",), daemon=True)
+    writer.start()
+    table = read_examples("classify", path)
+    writer.join()
+    assert (table.examples[0].text, table.sha256) == ("x", "")
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "text\tlabel\n"])
@@ -170,6 +183,12 @@ def test_what_cannot_be_streamed_is_refused() -> None:
         stream("classify", "x", format="parquet")
     with pytest.raises(DataError, match=r"stdin: looks like text, which answer does not read"):
         stream("answer", "only a question")
+
+
+def test_a_stream_with_ever_new_keys_is_answered() -> None:
+    found = stream("classify", *(json.dumps({"text": "a", f"key{i}": i}) for i in range(1_000)))
+    assert {item.text for item in found if isinstance(item, TextExample)} == {"a"}
+    assert len(found) == 1_000
 
 
 def test_a_stream_of_nothing_is_empty() -> None:

@@ -133,6 +133,20 @@ def test_without_a_header_the_label_is_the_column_with_few_values(
     assert table.examples[1].text == "b film"
 
 
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("a\tpositive\nb\tnegative\nc\tpositive\n", ["positive", "negative", "positive"]),
+        ("ab\tcd\nef\tgh\n", ["cd", "gh"]),
+    ],
+)
+def test_few_values_count_before_short_ones_and_the_last_column_if_all_is_equal(
+    write: Write, text: str, labels: list[str]
+) -> None:
+    table = read_examples("classify", write("a.tsv", text))
+    assert [example.labels for example in table.examples] == [(label,) for label in labels]
+
+
 def test_without_a_header_pairs_come_in_order_and_numbers_are_labels(write: Write) -> None:
     table = read_examples("pair", write("a.tsv", "1\tx\tx\n0\tx\tx\n1\tz\tv\n"))
     assert rows(table) == [("x", "x", ("1",)), ("x", "x", ("0",)), ("z", "v", ("1",))]
@@ -143,6 +157,11 @@ def test_words_above_numbers_are_a_header_whatever_they_are(write: Write) -> Non
     table = read_examples("classify", write("a.tsv", "foo\tbar\na film\t1\nb film\t0\nc film\t1\n"))
     assert [example.labels for example in table.examples] == [("1",), ("0",), ("1",)]
     assert table.notes == ["columns: text = 'foo', label = 'bar'"]
+
+
+def test_a_label_that_comes_again_is_no_name_of_a_column(write: Write) -> None:
+    table = read_examples("classify", write("a.tsv", "one text\ttopic\nmore text\tmood\nlast text\ttopic\n"))
+    assert [example.labels for example in table.examples] == [("topic",), ("mood",), ("topic",)]
 
 
 def test_a_column_of_unknown_name_is_taken_if_only_one_is_left(write: Write) -> None:

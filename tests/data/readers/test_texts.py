@@ -82,6 +82,14 @@ def test_scores_are_read_from_their_column(write: Write) -> None:
     assert [(example.labels, example.score) for example in table.examples] == [(("5",), None), (("2",), None)]
 
 
+def test_of_labels_and_scores_the_kind_decides(write: Write) -> None:
+    path = write("a.csv", "text,score,label\nx,0.5,A\ny,0.7,B\n")
+    table = read_examples("classify", path)
+    assert (table.kind, table.examples[0].labels, table.examples[0].score) == ("single", ("A",), None)
+    table = read_examples("classify", path, ReadOptions(kind="regression"))
+    assert (table.kind, table.examples[0].labels, table.examples[0].score) == ("regression", (), 0.5)
+
+
 def test_labels_with_fractions_are_scores_and_that_is_told(write: Write) -> None:
     table = read_examples("classify", write("a.csv", "text,label\na,0.5\nb,1\n"))
     assert table.kind == "regression"

@@ -54,7 +54,8 @@ def read_examples(task: TaskName, path: Path, options: ReadOptions | None = None
     examples = [item for item in items if not isinstance(item, BadRow)]
     if not examples:
         raise DataError(f"{path}: no good row in it, {len(bad):,} bad; the first: {_shown(bad[0])}")
-    return Table(examples, bad, notes.lines(), source.format, sha256_of(path), kind)
+    sha256 = sha256_of(path) if path.is_file() else ""  # a pipe can be read only once
+    return Table(examples, bad, notes.lines(), source.format, sha256, kind)
 
 
 def stream_examples(

@@ -23,6 +23,8 @@ from glassbert.errors import UserError
 # Formats that say no more than how objects are packed; what the objects are is seen from the objects.
 _PACKINGS = ("jsonl", "json", "parquet")
 _SAMPLE_OBJECTS = 100
+# Sets of keys that are remembered with their columns: a stream without end may bring ever new ones.
+_MOST_SHAPES = 100
 
 
 @dataclass
@@ -112,6 +114,8 @@ class Source:
                 continue
             names = tuple(item.values)
             if names not in columns_of:
+                if len(columns_of) >= _MOST_SHAPES:
+                    columns_of.clear()
                 columns_of[names] = find_columns(self.task, names, self._told)
                 never_seen -= {self._told[role] for role in self._told if role in columns_of[names]}
             yield Record(item.where, {role: item.values[name] for role, name in columns_of[names].items()})
