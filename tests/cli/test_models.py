@@ -6,17 +6,17 @@ import pytest
 
 from glassbert.cli import convert, corpus, inference, tokenize, vocab
 from glassbert.cli.main import main
-from glassbert.cli.models import model_folder
+from glassbert.model_names import model_folder
 from oracles import make_oracle, save_oracle
 
 VERBS = {
-    "fill": (inference, ["fill", "demo", "a [MASK]"]),
-    "embed": (inference, ["embed", "demo", "texts.txt"]),
-    "convert": (convert, ["convert", "demo", "out"]),
-    "tokenize": (tokenize, ["tokenize", "demo", "a"]),
-    "vocab inspect": (vocab, ["vocab", "inspect", "demo"]),
-    "corpus build": (corpus, ["corpus", "build", "texts.txt", "--tokenizer", "demo", "--out", "out"]),
-    "corpus check": (corpus, ["corpus", "check", "texts.txt", "--tokenizer", "demo"]),
+    "fill": (inference, ["fill", "nickname", "a [MASK]"]),
+    "embed": (inference, ["embed", "nickname", "texts.txt"]),
+    "convert": (convert, ["convert", "nickname", "out"]),
+    "tokenize": (tokenize, ["tokenize", "nickname", "a"]),
+    "vocab inspect": (vocab, ["vocab", "inspect", "nickname"]),
+    "corpus build": (corpus, ["corpus", "build", "texts.txt", "--tokenizer", "nickname", "--out", "out"]),
+    "corpus check": (corpus, ["corpus", "check", "texts.txt", "--tokenizer", "nickname"]),
 }
 
 
@@ -33,11 +33,11 @@ def test_a_name_means_the_same_to_every_verb(
 
     def named(model: str) -> Path:
         asked.append(model)
-        return folder if model == "demo" else Path(model)
+        return folder if model == "nickname" else Path(model)
 
     monkeypatch.setattr(module, "model_folder", named)
     assert main(arguments) == 0
-    assert asked == ["demo"]
+    assert asked == ["nickname"]
 
 
 def test_a_path_is_a_folder() -> None:

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Literal
 
-from glassbert.cli.models import model_folder
 from glassbert.cli.output import print_json, remark
+from glassbert.model_names import model_folder
 
 
 def convert(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import cyclopts
 from rich.progress import TextColumn
 
-from glassbert.cli.models import model_folder
 from glassbert.cli.output import print_json, progress_bar, remark
+from glassbert.model_names import model_folder
 
 if TYPE_CHECKING:
     from glassbert.data.build import BuildSettings, Built

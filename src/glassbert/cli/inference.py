@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from glassbert.cli.models import model_folder
 from glassbert.cli.output import print_json, progress_bar, remark, stdin_lines
 from glassbert.errors import DataError, UserError
+from glassbert.model_names import model_folder
 from glassbert.text.files import read_lines
 from glassbert.text.truncate import Keep
 

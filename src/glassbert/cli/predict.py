@@ -1,16 +1,19 @@
 """`predict` and `evaluate`: a fine-tuned model at work, and how good it is."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from glassbert.cli.models import model_folder
 from glassbert.cli.output import print_json, progress_bar, remark, stdin_lines
-from glassbert.data.examples import BadRow, Example, ReadOptions, TaskName
+from glassbert.data.examples import BadRow, ReadOptions, TaskName
 from glassbert.errors import DataError, GateError, UserError
+from glassbert.model_names import model_folder
 from glassbert.text.files import read_lines
+
+if TYPE_CHECKING:
+    from glassbert.tasks.form import Prediction
 
 
 def predict(
@@ -21,6 +24,7 @@ def predict(
     task: TaskName | None = None,
     format: str | None = None,
     skip_bad: int = 0,
+    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
     abstain_below: float = 0.0,
     accuracy: float | None = None,
     json: bool = False,
@@ -38,7 +42,9 @@ def predict(
     format:
         The format of the input; seen from its first lines when not given.
     skip_bad:
-        Rows that may be unusable; their line says {"error", "where"}.
+        Rows that may be unusable; more of them end in exit code 3. Their lines say {"error", "where"}.
+    set_:
+        Change how rows are read, such as data.columns.text=review; may be given several times.
     abstain_below:
         Give no label (null) whose score is lower.
     accuracy:
@@ -55,19 +61,9 @@ def predict(
         abstain_below = max(abstain_below, threshold_for_accuracy(loaded, accuracy))
     name = "stdin" if source == "-" else source
     lines = stdin_lines() if source == "-" else read_lines(Path(source))
-    options = ReadOptions(format=format)
-    rows = _checked(stream_examples(task or loaded.form.name, lines, name, options), skip_bad)
-    num_rows = num_truncated = 0
-    with progress_bar() as bar:
-        progress = bar.add_task("predicting", total=None)
-        for row in predict_stream(loaded, rows, abstain_below=abstain_below):
-            content = {"error": row.reason, "where": row.where} if isinstance(row, BadRow) else row.to_json()
-            print_json(content)
-            num_rows += 1
-            num_truncated += bool(content.get("truncated"))
-            bar.update(progress, advance=1)
-    if num_truncated:
-        remark(f"{num_truncated:,} of {num_rows:,} texts were too long and were cut")
+    options = _read_options(set_, format, skip_bad)
+    rows = stream_examples(task or loaded.form.name, lines, name, options)
+    _print_all(predict_stream(loaded, rows, abstain_below=abstain_below), skip_bad)
 
 
 def evaluate(
@@ -80,6 +76,7 @@ def evaluate(
     task: TaskName | None = None,
     format: str | None = None,
     skip_bad: int = 0,
+    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
     json: bool = False,
 ) -> None:
     """Measure a fine-tuned model on a file of labelled examples.
@@ -101,6 +98,8 @@ def evaluate(
         The format of the file; seen from it when not given.
     skip_bad:
         Rows that may be left out because they cannot be used.
+    set_:
+        Change how the file is read, such as data.columns.text=review; may be given several times.
     json:
         Print the result as JSON.
     """
@@ -113,7 +112,7 @@ def evaluate(
 
     gates = [_gate(text) for text in min_ or ()]
     loaded = load(model_folder(model))
-    options = ReadOptions(format=format, skip_bad=skip_bad)
+    options = _read_options(set_, format, skip_bad)
     evaluation = evaluate_file(loaded, model, task or loaded.form.name, data, options, remark)
     console = Console()
     if report is not None:
@@ -127,18 +126,38 @@ def evaluate(
     check_gates(gates, evaluation.metrics())
 
 
-def _checked(rows: Iterable[Example | BadRow], skip_bad: int) -> Iterator[Example | BadRow]:
-    """Let as many bad rows pass as are allowed."""
-    num_bad = 0
-    for row in rows:
-        if isinstance(row, BadRow):
-            num_bad += 1
-            if num_bad > skip_bad:
-                raise DataError(
-                    f"{row.where}: {row.reason}; correct it, or let {num_bad} such rows pass with "
-                    f"--skip-bad {num_bad}"
-                )
-        yield row
+def _print_all(rows: "Iterable[Prediction | BadRow]", skip_bad: int) -> None:
+    """Print a line for each row as it comes, and tell at the end what was cut and what was bad."""
+    num_rows = num_truncated = num_bad = 0
+    first_bad = ""
+    with progress_bar() as bar:
+        progress = bar.add_task("predicting", total=None)
+        for row in rows:
+            if isinstance(row, BadRow):
+                content: dict[str, Any] = {"error": row.reason, "where": row.where}
+                num_bad, first_bad = num_bad + 1, first_bad or f"{row.where}: {row.reason}"
+            else:
+                content = row.to_json()
+            print_json(content)
+            num_rows += 1
+            num_truncated += bool(content.get("truncated"))
+            bar.update(progress, advance=1)
+    if num_truncated:
+        remark(f"{num_truncated:,} of {num_rows:,} texts were too long and were cut")
+    if num_bad > skip_bad:
+        raise DataError(
+            f"{num_bad:,} of {num_rows:,} rows could not be used, as their lines say; the first: "
+            f"{first_bad}; let them pass with --skip-bad {num_bad}"
+        )
+
+
+def _read_options(changes: list[str] | None, format: str | None, skip_bad: int) -> ReadOptions:
+    from glassbert.training.recipe import changed, check_keys, settings_from
+
+    tables = changed({}, changes or ())
+    check_keys(tables, ("data",), "--set")
+    table = {"skip_bad": skip_bad, **({"format": format} if format else {}), **tables.get("data", {})}
+    return settings_from(ReadOptions, table, "data")
 
 
 def _gate(text: str) -> tuple[str, float]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from glassbert.cli.models import model_folder
 from glassbert.cli.output import print_json, remark, stdin_lines
 from glassbert.errors import UserError
+from glassbert.model_names import model_folder
 from glassbert.text.truncate import Keep
 
 if TYPE_CHECKING:

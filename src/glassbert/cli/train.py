@@ -9,9 +9,9 @@ import cyclopts
 from cyclopts import Parameter
 
 from glassbert.cli.live import live_readings
-from glassbert.cli.models import model_folder
 from glassbert.cli.output import print_json, remark
 from glassbert.errors import Interrupted, UserError
+from glassbert.model_names import model_folder
 
 if TYPE_CHECKING:
     from glassbert.training.finetune import FineTuneResult

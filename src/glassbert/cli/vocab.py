@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import cyclopts
 
-from glassbert.cli.models import model_folder
 from glassbert.cli.output import print_json, progress_bar, remark
 from glassbert.errors import DataError, UserError
+from glassbert.model_names import model_folder
 from glassbert.storage import new_folder
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from glassbert.glassbox.closing import StoredTensors, close, read_stored, withou
 from glassbert.glassbox.cost import Cost, WeightMemory, cost, weight_memory
 from glassbert.glassbox.parameter_table import TOPS, Group, Row, Table
 from glassbert.interop.config_json import read_config
+from glassbert.model_names import model_folder
 from glassbert.storage import read_json
 
 __all__ = ["Accounting", "Group", "Row", "params"]
@@ -75,7 +76,7 @@ def params(source: str | Path, *, language: Language = "en") -> Accounting:
             closed against the tensors in its weight file. A path that exists wins over a preset.
         language: Of the notes.
     """
-    path = Path(source)
+    path = model_folder(source)
     if path.is_dir():
         return _of_folder(path, language)
     if path.is_file():

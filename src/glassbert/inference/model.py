@@ -20,6 +20,7 @@ from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.layout import Batch
 from glassbert.model.pooling import Pooling
+from glassbert.model_names import model_folder
 from glassbert.storage import read_json
 from glassbert.tasks.finetune import load_form
 from glassbert.tasks.form import Prediction, TaskForm
@@ -172,10 +173,8 @@ class Model:
 
 
 def load(folder: str | Path) -> Model:
-    """Load a model folder, or the best model of a run folder; it knows its task."""
-    folder = Path(folder)
-    if not (folder / "config.json").is_file() and (folder / "best").is_dir():
-        folder = folder / "best"
+    """Load a model folder, the best model of a run folder, or `demo`; it knows its task."""
+    folder = model_folder(folder)
     network, report = build(read_source(folder))
     tokenizer = Tokenizer.load(folder)
     rows = network.config.encoder.vocab_size

@@ -1,6 +1,6 @@
 """From a recipe to a trained encoder."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert
+from glassbert.model_names import model_folder
 from glassbert.tasks.pretrain import Pretrain
 from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import Vocabulary
@@ -29,6 +30,9 @@ from glassbert.training.processes import choose_device, is_main_process
 from glassbert.training.reading import Reading
 from glassbert.training.recipe import check_keys, settings_from
 from glassbert.training.settings import TrainSettings
+
+# What a preset says of a shape.
+_SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +126,7 @@ def pretrain(
         held_out = tuple(other.evaluation_batches(recipe.data.held_out_tokens))
     model = make_model(recipe, len(tokenizer.vocabulary))
     if "init_from" in recipe.model:
-        corpus.check_fits(Tokenizer.load(Path(recipe.model["init_from"])))
+        corpus.check_fits(Tokenizer.load(model_folder(recipe.model["init_from"])))
     task = Pretrain(
         model,
         tokenizer,
@@ -146,14 +150,14 @@ def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
     table = dict(recipe.model)
     head: Literal["mlm", "pretraining"] = "mlm" if recipe.objective.name == "mlm" else "pretraining"
     source = table.pop("init_from", None)
-    if source is not None:
-        if table:
-            raise UserError(f"model.init_from brings its own shape; remove model.{next(iter(table))}")
-        model = build(read_source(Path(source)), head=head, seed=recipe.train.seed)[0]
-        _check_length(model.config.encoder, recipe)
-        return model
+    sizes = _SIZES if "preset" in table else ()
     shape = preset(table.pop("preset", "mini"), vocab_size=vocab_size)
     shape = replace(shape, **table)
+    if source is not None:
+        model = build(read_source(model_folder(source)), head=head, seed=recipe.train.seed)[0]
+        _check_same(shape, model.config.encoder, (*sizes, *table), str(source))
+        _check_length(model.config.encoder, recipe)
+        return model
     _check_length(shape, recipe)
     if shape.vocab_size < vocab_size:
         raise UserError(
@@ -161,6 +165,17 @@ def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
             "it out, or set it to as many or more"
         )
     return new_bert(ModelConfig(encoder=shape, head=head, has_pooler=head != "mlm"), seed=recipe.train.seed)
+
+
+def _check_same(shape: BertConfig, found: BertConfig, names: Iterable[str], source: str) -> None:
+    """Refuse a model to start from that is not as the recipe says."""
+    for name in names:
+        wanted, has = getattr(shape, name), getattr(found, name)
+        if wanted != has:
+            raise UserError(
+                f"model.{name} is {wanted} in the recipe and {has} in model.init_from={source}; start from "
+                "another model, or change the recipe"
+            )
 
 
 def _check_length(shape: BertConfig, recipe: PretrainRecipe) -> None:
