@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from glassbert.data.examples import AnswerExample, BadRow, Example, TagExample, TaskName, TextExample
@@ -17,7 +16,8 @@ Item = str | Sequence[str] | Mapping[str, Any]
 """A text; two texts; or a mapping with "text", "text_a" and "text_b", or "question" and "context"."""
 
 # Examples that are read, sorted by length and answered together: memory stays the same for any input.
-CHUNK = 1024
+CHUNK_EXAMPLES = 1024
+CHUNK_CHARACTERS = 1 << 20
 
 _KEYS: dict[TaskName, tuple[tuple[str, ...], ...]] = {
     "classify": (("text",),),
@@ -52,12 +52,29 @@ def predict_stream(
     model: "Model", examples: Iterable[Example | BadRow], *, abstain_below: float = 0.0
 ) -> Iterator[Prediction | BadRow]:
     """Yield a prediction for each example, in order; bad rows pass through. Memory does not grow."""
-    examples = iter(examples)
-    while chunk := list(islice(examples, CHUNK)):
+    for chunk in _chunks(examples):
         good = [one for one in chunk if not isinstance(one, BadRow)]
         answers = iter(model.predict_examples(good, abstain_below=abstain_below))
         for one in chunk:
             yield one if isinstance(one, BadRow) else next(answers)
+
+
+def _chunks(examples: Iterable[Example | BadRow]) -> Iterator[list[Example | BadRow]]:
+    chunk: list[Example | BadRow] = []
+    num_characters = 0
+    for one in examples:
+        chunk.append(one)
+        num_characters += _num_characters(one)
+        if len(chunk) >= CHUNK_EXAMPLES or num_characters >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, num_characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _num_characters(example: Example | BadRow) -> int:
+    names = ("text", "pair", "question", "context")
+    return sum(len(getattr(example, name, None) or "") for name in names)
 
 
 def with_abstention(predictions: Sequence[Prediction], below: float) -> list[Prediction]:

@@ -15,15 +15,16 @@ from glassbert.storage import new_folder, write_atomically
 from glassbert.text.tokenizer import Tokenizer
 from glassbert.training.finetune import Show, Tell
 from glassbert.training.finetune_recipe import FineTuneRecipe
+from glassbert.training.loop import TrainResult
 from glassbert.training.pretrain import PretrainRecipe, pretrain
 
 
 def adapt(
     recipe: FineTuneRecipe, rows: Sequence[Any], out: Path, tell: Tell, show: Show | None = None
-) -> Path | None:
+) -> Path | TrainResult:
     """Train the recipe's model on the text of ``rows`` in ``out`` and return the new model's folder.
 
-    A folder in which this was begun or done is gone on with; None when a signal asked to stop.
+    What was begun or done there is gone on with. When a signal asked to stop, return how far it is.
     """
     model = out / "model"
     if model.is_dir():
@@ -36,7 +37,7 @@ def adapt(
     start = _start_folder(recipe, tokenizer, out / "start")
     result = pretrain(_pretraining(recipe, corpus, start), out / "run", tell, show)
     if not result.is_finished:
-        return None
+        return result
     with new_folder(model) as folder:
         adapted, _ = build(read_source(out / "run" / "last"))
         write_model(_with_encoder(recipe, adapted), tokenizer, folder, run={"adapted": recipe.tables()})

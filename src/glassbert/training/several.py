@@ -47,15 +47,15 @@ def finetune_all(recipe: FineTuneRecipe, out: Path, tell: Tell, show: Show | Non
     claim_folder(out, claimed)
     single = recipe.single()
     if recipe.adapt.epochs:
-        folder = adapt(recipe, rows.train, out / "adapt", tell, show)
-        if folder is None:
-            return FineTuneResult(out, 0, False)
-        single = replace(single, model=replace(single.model, folder=folder))
+        adapted = adapt(recipe, rows.train, out / "adapt", tell, show)
+        if not isinstance(adapted, Path):
+            return FineTuneResult(out, adapted.step, False)
+        single = replace(single, model=replace(single.model, folder=adapted))
     tournament = Tournament(out, rows, tell, show)
     if recipe.runs.search_minutes:
         budget_s = 60 * recipe.runs.search_minutes
         found = tournament.run("search", search_grid(single), lambda done: in_time(done, budget_s))
-        if found is None or recipe.runs.seeds == 1:
+        if isinstance(found, FineTuneResult) or recipe.runs.seeds == 1:
             return tournament.result(found, "search")
         single = found.recipe
     if recipe.runs.seeds > 1:
@@ -105,8 +105,8 @@ class Tournament:
         journal: str,
         contenders: list[Contender],
         may_start: Callable[[list[dict[str, Any]]], bool],
-    ) -> Contender | None:
-        """Let the contenders run and return the best; None when a signal asked to stop.
+    ) -> Contender | FineTuneResult:
+        """Let the contenders run and return the best, or how far one came when a signal asked to stop.
 
         Args:
             journal: Name of the JSON file that remembers what is done.
@@ -121,7 +121,7 @@ class Tournament:
             folder = self.out / contender.name
             result = finetune(contender.recipe, folder, self.tell, self.show, rows=self.rows)
             if not result.is_finished:
-                return None
+                return result
             done.append(_record(contender, result, folder))
             write_json(self.out / f"{journal}.json", {"runs": done})
             self._strip_losers(done)
@@ -133,10 +133,10 @@ class Tournament:
         path = self.out / f"{journal}.json"
         return list(read_json(path)["runs"]) if path.is_file() else []
 
-    def result(self, best: Contender | None, journal: str) -> FineTuneResult:
+    def result(self, best: Contender | FineTuneResult, journal: str) -> FineTuneResult:
         """Put the best run's model and log into the folder itself, and sum up."""
-        if best is None:
-            return FineTuneResult(self.out, 0, False)
+        if isinstance(best, FineTuneResult):
+            return replace(best, out=self.out)
         done = self.done(journal)
         for name in ("best", "last"):
             with new_folder(self.out / name, may_replace=True) as folder:

@@ -1,0 +1,135 @@
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from glassbert.cli.main import main
+from glassbert.inference.model import load
+from oracles import make_oracle, save_oracle
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    labels = {"id2label": {0: "no", 1: "yes"}, "label2id": {"no": 0, "yes": 1}, "num_labels": 2}
+    oracle = make_oracle("BertForSequenceClassification", **labels)
+    return save_oracle(oracle, tmp_path_factory.mktemp("model"))
+
+
+def give_stdin(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode("utf-8"))))
+
+
+def rows_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a b\nc d e\nf\n",
+        '{"text": "a b"}\n{"text": "c d e"}\n{"text": "f"}\n',
+        "text\tnote\na b\t1\nc d e\t2\nf\t3\n",
+    ],
+    ids=["plain", "json", "tsv"],
+)
+def test_lines_of_every_form_are_answered_in_order(
+    folder: Path, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_stdin(monkeypatch, text)
+    assert main(["predict", str(folder)]) == 0
+    rows = rows_of(capsys)
+    expected = load(folder).predict(["a b", "c d e", "f"])
+    assert [row["tokens"] for row in rows] == [4, 5, 3]
+    assert [row["score"] for row in rows] == pytest.approx([one.score for one in expected], abs=1e-6)
+
+
+def test_pairs_are_answered_by_a_folder_that_does_not_say_what_it_takes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_stdin(monkeypatch, '{"text_a": "a", "text_b": "b c"}\n')
+    assert main(["predict", str(folder), "--task", "pair"]) == 0
+    assert rows_of(capsys)[0]["tokens"] == 6
+
+
+@pytest.mark.parametrize(("options", "code"), [([], 3), (["--skip-bad", "1"], 0)])
+def test_a_bad_row_says_so_in_its_place_and_in_the_exit_code(
+    folder: Path,
+    options: list[str],
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    give_stdin(monkeypatch, '{"text": "a"}\n{"words": "a"}\n{"text": "b"}\n')
+    assert main(["predict", str(folder), *options]) == code
+    printed = capsys.readouterr()
+    first, bad, last = [json.loads(line) for line in printed.out.splitlines()]
+    assert set(bad) == {"error", "where"}
+    assert bad["where"] == "stdin:2"
+    assert "label" in first
+    assert "label" in last
+    assert ("1 of 3 rows could not be used" in printed.err) == (code == 3)
+
+
+def test_what_was_cut_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_stdin(monkeypatch, "a\n" + "b " * 100 + "\n")
+    assert main(["predict", str(folder)]) == 0
+    assert "1 of 2 texts were too long and were cut" in capsys.readouterr().err
+
+
+def data(tmp_path: Path, *rows: str) -> str:
+    (tmp_path / "data.tsv").write_text("text\tlabel\n" + "".join(f"{row}\n" for row in rows))
+    return str(tmp_path / "data.tsv")
+
+
+@pytest.mark.parametrize(
+    ("gates", "code", "message"),
+    [
+        (["--min", "accuracy=0.0"], 0, ""),
+        (["--min", "accuracy=1.5"], 5, "at least 1.5 is asked for"),
+        (["--min", "ece=1.0", "--min", "f1=2"], 5, "f1 is "),
+        (["--min", "ece=-1"], 5, "at most -1 is asked for"),
+        (["--min", "beauty=1"], 2, "no such metric; there are accuracy, "),
+        (["--min", "accuracy"], 2, "expected a metric and a number, such as f1=0.9"),
+    ],
+)
+def test_gates_decide_the_exit_code(
+    folder: Path,
+    tmp_path: Path,
+    gates: list[str],
+    code: int,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["evaluate", str(folder), data(tmp_path, "a b\tyes", "c\tno"), *gates]) == code
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (("a\tmaybe", "b\tyes"), "data.tsv:2: label 'maybe' is none of the model's: no, yes"),
+        (("a\t", "b\t"), "data.tsv:2"),
+    ],
+)
+def test_rows_that_cannot_be_measured_are_named(
+    folder: Path, tmp_path: Path, rows: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", str(folder), data(tmp_path, *rows)]) == 3
+    assert message in capsys.readouterr().err
+
+
+def test_columns_of_any_name_can_be_told(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "data.tsv"
+    path.write_text("id\tprose\tverdict\n1\ta b\tyes\n2\tc\tno\n")
+    names = ["--set", "data.columns.text=prose", "--set", "data.columns.label=verdict"]
+    assert main(["evaluate", str(folder), str(path), *names, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["examples"] == 2
+    assert main(["predict", str(folder), str(path), *names[:2]]) == 0
+    assert [row["tokens"] for row in rows_of(capsys)] == [4, 3]
+    assert main(["predict", str(folder), str(path), "--set", "train.steps=3"]) == 2
