@@ -1,6 +1,6 @@
 import pytest
 
-from glassbert.config import PRESETS, BertConfig, ModelConfig, preset
+from glassbert.config import PRESETS, BertConfig, ModelConfig, TransformerConfig, preset
 from glassbert.errors import UserError
 
 
@@ -53,3 +53,27 @@ def test_a_head_that_cannot_work_is_refused(changes: dict[str, object], message:
 def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:
     with pytest.raises(UserError, match="no preset 'huge'; expected one of bert-tiny"):
         preset("huge")
+
+
+def test_a_transformer_is_the_published_one_unless_told_otherwise() -> None:
+    config = TransformerConfig()
+    shape = config.encoder
+    assert (shape.num_hidden_layers, config.num_decoder_layers) == (6, 6)
+    assert (shape.hidden_size, shape.num_attention_heads, shape.intermediate_size) == (512, 8, 2048)
+    assert (shape.hidden_act, shape.positions, shape.norm_position) == ("relu", "sinusoidal", "post")
+    assert shape.tie_word_embeddings
+    assert (config.vocab_size, config.max_length) == (shape.vocab_size, shape.max_position_embeddings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_decoder_layers": 0}, "num_decoder_layers=0"),
+        ({"eos_token_id": 8000}, "eos_token_id=8000 lies outside vocab_size=8000"),
+        ({"decoder_start_token_id": -1}, "decoder_start_token_id=-1 lies outside"),
+        ({"decoder_start_token_id": 1}, "are both 1; a decoder needs two ids"),
+    ],
+)
+def test_a_transformer_that_cannot_be_built_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        TransformerConfig(**changes)  # type: ignore[arg-type]

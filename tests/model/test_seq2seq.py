@@ -11,6 +11,7 @@ from glassbert.errors import UserError
 from glassbert.model.init import new_transformer
 from glassbert.model.layout import Batch
 from glassbert.model.seq2seq import Transformer
+from glassbert.model.tap import Tap
 from small_translators import END, KINDS, START, small_network, small_transformer, sources, texts
 
 NETWORKS = {kind: small_network(kind) for kind in KINDS}
@@ -119,6 +120,22 @@ def test_an_alignment_shares_each_target_token_among_its_source(kind: str) -> No
         alone = network.alignments(Batch.from_lists([[6, 7]]), Batch.from_lists([[START, 9, 10]]))[0]
     close(second, alone)
     assert first.std() > 0
+
+
+@pytest.mark.parametrize("kind", ["post", "pre"])
+@torch.no_grad()
+def test_the_glass_path_agrees_and_names_both_sides(kind: str) -> None:
+    network, names = NETWORKS[kind], []
+
+    def sink(name: str, value: Tensor) -> Tensor:
+        names.append(name)
+        return value
+
+    source, target = Batch.from_lists([[3, 4, 5]]), Batch.from_lists([[START, 6]])
+    close(network(source, target, tap=Tap(sink)), network(source, target))
+    assert {"emb.token", "enc.1.attn.probs", "enc.out", "dec.emb.out", "dec.0.attn.masked"} <= set(names)
+    assert {"dec.1.cross.probs", "dec.1.cross.out", "dec.1.mlp.inner", "dec.out"} <= set(names)
+    assert len(set(names)) == len(names)
 
 
 def test_the_published_transformer_has_its_published_size() -> None:
