@@ -15,12 +15,17 @@ _CHUNK_BYTES = 1 << 16
 
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file without their line ends; `.gz` and `.zst` are unpacked on the way."""
-    return decoded_lines(_checked(_raw_lines(path), path), str(path))
+    return decoded_lines(raw_lines(path), str(path))
 
 
-def decoded_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
-    """Yield ``raw_lines`` as text; a byte that is not UTF-8 is named with its position in ``name``."""
-    for number, raw in enumerate(raw_lines, start=1):
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file as bytes, unpacked; a damaged file is told."""
+    return _checked(_unpacked_lines(path), path)
+
+
+def decoded_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    """Yield ``lines`` as text; a byte that is not UTF-8 is named with its position in ``name``."""
+    for number, raw in enumerate(lines, start=1):
         line = raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw
         try:
             yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
@@ -32,7 +37,7 @@ def decoded_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
             ) from None
 
 
-def _raw_lines(path: Path) -> Iterator[bytes]:
+def _unpacked_lines(path: Path) -> Iterator[bytes]:
     if path.suffix == ".gz":
         with gzip.open(path, "rb") as packed:
             yield from packed
@@ -80,11 +85,11 @@ def _zstandard_chunks(path: Path, decompressor: Any) -> Iterator[bytes]:
         raise EOFError("the last frame is not complete")
 
 
-def _checked(raw_lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
-    """Yield ``raw_lines``; damage of the packed file is told with the last line that could be read."""
+def _checked(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
+    """Yield ``lines``; damage of the packed file is told with the last line that could be read."""
     num_lines = 0
     try:
-        for raw in raw_lines:
+        for raw in lines:
             yield raw
             num_lines += 1
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:

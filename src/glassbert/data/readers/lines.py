@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from glassbert.data.readers.record import Notes
 from glassbert.errors import DataError
-from glassbert.text.files import _checked, _raw_lines, decoded_lines
+from glassbert.text.files import decoded_lines, raw_lines
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class Lines(Ahead[str]):
 
 def open_lines(path: Path, notes: Notes) -> Lines:
     """Return the lines of a file in UTF-8, or in GB18030 if that is what its bytes are."""
-    return Lines(_decoded(Ahead(_checked(_raw_lines(path), path)), path, notes), str(path))
+    return Lines(_decoded(Ahead(raw_lines(path)), path, notes), str(path))
 
 
 def _decoded(raw_lines: Ahead[bytes], path: Path, notes: Notes) -> Iterator[str]:
