@@ -81,13 +81,23 @@ def test_a_source_longer_than_the_table_is_cut_and_told(translator: Translator) 
     assert [one.tokens for one in found] == [64, len(translator.tokenizer.ids_of("one")) + 1]
 
 
-def test_a_source_that_just_fits_is_not_cut(translator: Translator) -> None:
-    text = "one"
-    while len(translator.tokenizer.ids_of(f"{text} one")) <= 63:
-        text += " one"
-    found = translator.translate([text], translator.usual_settings(max_length=2))[0]
-    assert not found.truncated
-    assert found.tokens == len(translator.tokenizer.ids_of(text)) + 1 <= 64
+@pytest.mark.parametrize(("num_pieces", "is_cut"), [(62, False), (63, False), (64, True), (65, True)])
+def test_a_source_is_cut_only_when_it_and_its_end_do_not_fit(
+    translator: Translator, num_pieces: int, is_cut: bool
+) -> None:
+    text = "5" * num_pieces  # a digit is a piece; the first takes the space before it as one more
+    assert len(translator.tokenizer.ids_of(text[1:])) == num_pieces
+    found = translator.translate([text[1:]], translator.usual_settings(max_length=2))[0]
+    assert found.truncated == is_cut
+    assert found.tokens == min(num_pieces + 1, 64)
+
+
+def test_chance_does_not_depend_on_how_a_stream_is_cut(translator: Translator) -> None:
+    settings = translator.usual_settings(method="sample", max_length=8)
+    same = [TEXTS[0]] * 6
+    whole = [found.text for found in translator.stream(same, settings)]
+    assert len(set(whole)) > 1, "each place draws for itself"
+    assert [found.text for found in translator.stream(same, settings, chunk_size=2)] == whole
 
 
 def test_a_translation_without_an_end_is_told_for_each_sentence(translator: Translator) -> None:
@@ -122,8 +132,11 @@ def test_an_alignment_has_a_row_for_each_piece_that_was_written(translator: Tran
         assert found.to_json()["alignment"]["weights"] == alignment.weights
 
 
-def test_alignments_do_not_depend_on_the_batch(translator: Translator) -> None:
+def test_alignments_do_not_depend_on_the_batch(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = translator.usual_settings(method="greedy", max_length=6)
+    monkeypatch.setattr("glassbert.inference.translator._ALIGNED_TOKENS", 40)
     together = translator.translate(TEXTS, settings, with_alignment=True)
     alone = [translator.translate([text], settings, with_alignment=True)[0] for text in TEXTS]
     for one, other in zip(together, alone, strict=True):

@@ -154,17 +154,19 @@ def _average(
 ) -> None:
     """Write the average of the last checkpoints; if it is the best model on dev, also as that."""
     folders = checkpoints(out)[-recipe.task.average_last :]
+    names = [folder.name for folder in folders]
+    done = out / "averaged"
+    if done.is_dir() and read_json(done / "run.json").get("average_of") == names:
+        return
     network = average_networks(folders)
     averaged = Translate(network, task.tokenizer, task.objective, held_out=task.held_out)
     averaged.module.eval()
     with torch.no_grad():
         metrics = averaged.evaluate()
-    names = [folder.name for folder in folders]
     tell(f"average of {', '.join(names)}: {averaged.verdict(metrics)}")
-    outs = [out / "averaged"]
-    if best is None or metrics.get("bleu", 0.0) > best:
-        outs.append(out / "best")
-    for path in outs:
+    is_best = best is None or metrics.get("bleu", 0.0) > best
+    # This folder last: it tells that all is done.
+    for path in ([out / "best"] if is_best else []) + [done]:
         with new_folder(path, may_replace=True) as folder:
             write_translator(network, task.tokenizer, folder, run={**about, "average_of": names})
 
