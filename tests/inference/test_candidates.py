@@ -68,8 +68,19 @@ def test_tokens_are_drawn_as_often_as_they_are_likely(
     assert shares(**options) == pytest.approx(expected, abs=2e-4)
 
 
-def test_the_outermost_chances_draw_tokens_that_may_be_drawn() -> None:
-    rows = torch.tensor([[[-torch.inf, 0.0, -torch.inf]]]).expand(2, 1, -1)
-    chances = torch.tensor([0.0, 1.0 - 2.0**-53], dtype=torch.float64)
-    found = drawn(rows, torch.zeros(2, 1), chances, temperature=1.0, top_k=None, top_p=1.0)
-    assert found.ids.tolist() == [[1], [1]]
+@pytest.mark.parametrize("chance", [0.0, 1.0 - 2.0**-53])
+def test_the_outermost_chances_draw_tokens_that_may_be_drawn(chance: float) -> None:
+    num_rows = 2000
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(num_rows, 1, 7, generator=generator)
+    rows[:, :, 3] = -torch.inf
+    rows = rows.log_softmax(dim=-1)
+    chances = torch.full((num_rows,), chance, dtype=torch.float64)
+    found = drawn(rows, torch.zeros(num_rows, 1), chances, temperature=1.0, top_k=None, top_p=0.8)
+    ranks = (rows[:, 0] > found.scores).sum(dim=1)
+    if chance == 0.0:
+        assert (ranks == 0).all()
+        return
+    # The last token that stays is the first with which the likeliest reach top_p.
+    heap = rows[:, 0].exp().sort(dim=1, descending=True).values.cumsum(dim=1)
+    assert torch.equal(ranks, (heap < 0.8).sum(dim=1))

@@ -68,9 +68,8 @@ def drawn(
     # A token stays when those before it do not yet make up top_p, so the likeliest always stays.
     probs = probs.masked_fill(heap - probs >= top_p, 0.0)
     heap = probs.cumsum(dim=1)
+    # A chance below 1 never rounds up to the whole heap, so it ends at a token that stays.
     places = torch.searchsorted(heap, (chances.to(heap) * heap[:, -1])[:, None], right=True)
-    # Rounding may reach behind the last token that stays.
-    places = places.clamp(max=(probs > 0).sum(dim=1, keepdim=True) - 1)
     chosen = ids.gather(1, places)
     return Candidates(chosen, torch.zeros_like(chosen), scores + rows.gather(1, chosen))
 
