@@ -243,6 +243,18 @@ def test_the_threshold_decides() -> None:
         assert predictions(strict, KnowingNetwork(TOKENIZER), [example])[0].answer == answer
 
 
+def test_one_window_with_an_answer_is_enough() -> None:
+    form = make_form(max_length=24, impossible=0.5)
+    plain = " ".join("abcdefg" * 12)
+    for context in (f"uv {plain}", f"{plain} uv", f"{plain} uv {plain}"):
+        (inputs,) = form.inputs([ask("x", context)], with_targets=False)
+        assert len(inputs) > 5
+        (found,) = predictions(form, KnowingNetwork(TOKENIZER), [ask("x", context)])
+        assert found.answer == "uv"
+        assert found.no_answer_score < -10  # that most windows see none says nothing against it
+    assert predictions(form, KnowingNetwork(TOKENIZER), [ask("x", plain)])[0].answer == ""
+
+
 def test_an_answer_is_no_longer_than_allowed() -> None:
     form = Extract(tokenizer=TOKENIZER, max_length=40, max_pieces=2)
     (found,) = predictions(form, KnowingNetwork(TOKENIZER), [ask("x", "a u v w b")])

@@ -83,14 +83,13 @@ def test_nothing_has_no_span() -> None:
 
 
 def test_a_span_that_two_windows_show_counts_once_with_its_best_score() -> None:
-    merged = merge_spans(
-        [
-            (Window(0, 10), [ScoredSpan(4, 6, -1.0), ScoredSpan(1, 2, -3.0)]),
-            (Window(3, 13), [ScoredSpan(1, 3, -0.5), ScoredSpan(8, 9, -3.0), ScoredSpan(0, 1, -9.0)]),
-        ],
-        num_best=3,
-    )
-    assert merged == [ScoredSpan(4, 6, -0.5), ScoredSpan(1, 2, -3.0), ScoredSpan(11, 12, -3.0)]
+    windows = [
+        (Window(0, 10), [ScoredSpan(4, 6, -1.0), ScoredSpan(1, 2, -3.0)]),
+        (Window(3, 13), [ScoredSpan(1, 3, -0.5), ScoredSpan(8, 9, -3.0), ScoredSpan(0, 1, -9.0)]),
+    ]
+    expected = [ScoredSpan(4, 6, -0.5), ScoredSpan(1, 2, -3.0), ScoredSpan(11, 12, -3.0)]
+    assert merge_spans(windows, num_best=3) == expected
+    assert merge_spans(windows[::-1], num_best=3) == expected
 
 
 def test_log_probabilities_of_each_column_make_one() -> None:

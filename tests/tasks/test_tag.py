@@ -20,13 +20,16 @@ from glassbert.errors import DataError, ModelError, UserError
 from glassbert.inference.model import load
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
-from glassbert.model.bert import Bert
+from glassbert.model.bert import Bert, Output
 from glassbert.model.init import new_bert
+from glassbert.model.layout import Batch
 from glassbert.tasks.finetune import EXTRA_WEIGHTS, FineTune
 from glassbert.tasks.form import Input, TaskForm, packed
 from glassbert.tasks.forward import predictions, raw_outputs
 from glassbert.tasks.tag import Tag, TagPrediction, TagSettings
 from glassbert.tasks.tag_scheme import TagSet
+from glassbert.text.tokenizer import Tokenizer
+from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.windows import Window
 from glassbert.training.loop import TrainResult, train
 from glassbert.training.settings import TrainSettings
@@ -267,6 +270,20 @@ def test_spans_of_any_text_are_substrings_in_order(text: str, max_length: int) -
         assert at <= span.start < span.end <= len(text)
         assert span.text == text[span.start : span.end]
         at = span.end
+
+
+def test_no_border_falls_inside_a_character() -> None:
+    # A syllable is three pieces, which the network would divide between two spans.
+    tokenizer = Tokenizer(Vocabulary((*SPECIALS, "\u1112", "##\u1161", "##\u11ab")))
+    form = Tag(tag_set=TagSet.of(("X",)), tokenizer=tokenizer, max_length=40, has_whole_words=False)
+    logits = torch.zeros(8, 3)
+    logits[1:7, 1] = 5.0  # two syllables, every piece of them begins a span
+
+    def network(batch: Batch) -> Output:
+        return Output(hidden=torch.zeros(8, 1), labels=logits)
+
+    (prediction,) = predictions(form, network, [TagExample("\ud55c \ud55c", None, "x")])
+    assert [(span.start, span.end) for span in prediction.spans] == [(0, 1), (2, 3)]
 
 
 def test_a_text_of_300_000_characters_is_tagged_exactly_in_bounded_time() -> None:

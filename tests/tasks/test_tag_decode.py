@@ -103,6 +103,18 @@ def test_a_tag_that_is_likely_but_illegal_gives_way() -> None:
     assert tag_set.decode(path) == [PieceSpan(1, 3, "PER")]
 
 
+def test_transitions_can_outweigh_the_best_tags_of_the_pieces() -> None:
+    tag_set = TagSet.of(("X",))
+    transitions = np.zeros((4, 4))
+    transitions[1, 2] = 5.0  # I after B
+    scores = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+    inside = np.zeros(2, dtype=bool)
+    assert tag_set.decode(Decoder.of(tag_set).best_path(scores, inside)) == [PieceSpan(0, 1, "X")]
+    assert tag_set.decode(Decoder.of(tag_set, transitions).best_path(scores, inside)) == [
+        PieceSpan(0, 2, "X")
+    ]
+
+
 def test_no_span_ends_inside_a_word() -> None:
     tag_set = TagSet.of(("X",))
     scores = np.log(np.array([[0.1, 0.8, 0.1], [0.6, 0.1, 0.3]]))

@@ -81,6 +81,12 @@ def test_tags_of_other_schemes_are_understood() -> None:
     assert only_inside.decode(np.array([1, 1, 0, 1])) == [PieceSpan(0, 2, "X"), PieceSpan(3, 4, "X")]
 
 
+def test_a_single_piece_is_b_where_there_is_no_s() -> None:
+    tag_set = TagSet(("O", "B-X", "I-X", "E-X"))
+    assert tag_set.legal[:, -1].tolist() == [True, True, False, True, True]  # with which a text can end
+    assert tag_set.encode([PieceSpan(0, 1, "X"), PieceSpan(1, 4, "X")], 4).tolist() == [1, 1, 2, 3]
+
+
 def test_labels_may_hold_dashes_and_chinese() -> None:
     tag_set = TagSet.of(("B-side", "地名"))
     assert tag_set.labels == ("B-side", "地名")
