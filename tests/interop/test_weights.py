@@ -23,6 +23,12 @@ def test_a_truncated_file_is_refused(folder: Path, size: int) -> None:
         read_weights(folder)
 
 
+def test_others_may_read_weights_as_they_may_any_file(tmp_path: Path) -> None:
+    (tmp_path / "any").touch()
+    write_weights({"a": torch.zeros(2)}, tmp_path / "model.safetensors")
+    assert (tmp_path / "model.safetensors").stat().st_mode == (tmp_path / "any").stat().st_mode
+
+
 def test_a_header_that_promises_too_much_is_refused(folder: Path) -> None:
     path = folder / "model.safetensors"
     path.write_bytes((2**60).to_bytes(8, "little") + path.read_bytes()[8:])

@@ -52,8 +52,15 @@ def read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
 
 def write_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
     """Write ``tensors`` as one safetensors file; the folder is the caller's to make atomic."""
-    contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    save_file(contiguous, path, metadata={"format": "pt"})  # `transformers` refuses files without the format
+    save_tensors(tensors, path, metadata={"format": "pt"})  # `transformers` refuses files without the format
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
+    """Write a safetensors file that others may read as they may read any file of the user."""
+    path.touch()
+    mode = path.stat().st_mode
+    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path, metadata)
+    path.chmod(mode)  # the library makes files that only their owner can read
 
 
 def read_pickled_weights(path: Path) -> dict[str, Tensor]:

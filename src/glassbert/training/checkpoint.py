@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from glassbert.errors import ModelError, RunFailed
+from glassbert.interop.weights import save_tensors
 from glassbert.storage import (
     LEFT_OVER_ENDINGS,
     is_disk_full,
@@ -68,7 +69,7 @@ def save_checkpoint(run: Path, snapshot: Snapshot, write_model: Callable[[Path],
     path = run / f"checkpoint-{snapshot.progress.step}"
     with new_folder(path, may_replace=True) as folder:
         write_model(folder)
-        save_file({name: tensor.contiguous() for name, tensor in snapshot.tensors.items()}, folder / TRAINING)
+        save_tensors(snapshot.tensors, folder / TRAINING)
         write_json(folder / PROGRESS, asdict(snapshot.progress))
         files = sorted(file for file in folder.rglob("*") if file.is_file())
         sums = {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
