@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from glassbert.errors import ModelError
-from glassbert.interop.weights import read_pickled_weights, read_shapes, read_weights
+from glassbert.interop.weights import read_pickled_weights, read_shapes, read_weights, write_weights
 from oracles import make_oracle, save_oracle
 
 
