@@ -257,3 +257,27 @@ def test_kills_change_no_bit(given: Path, tmp_path: Path) -> None:
     newest = checkpoints(tmp_path / "straight")[-1].name
     for name in (*FILES, f"{newest}/training.safetensors"):
         assert (killed / name).read_bytes() == (tmp_path / "straight" / name).read_bytes(), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_processes_learn_what_one_learns(given: Path, tmp_path: Path, strategy: str) -> None:
+    # Dropout is drawn per process; without it, one and two processes compute the same sums in another order.
+    tables: dict[str, dict[str, Any]] = {"model": {"hidden_dropout": 0.0}}
+    run(given, tmp_path / "one", **tables)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command += [str(Path(__file__).parent / "small_finetune.py"), str(given), str(tmp_path / "two")]
+    command.append(json.dumps({**tables, "train": {"strategy": strategy}}))
+    subprocess.run(command, env=environment, check=True, timeout=600)
+    one, two = (
+        [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        for name in ("one", "two")
+    )
+    assert len(one) == len(two) > STEPS
+    for mine, theirs in zip(one, two, strict=True):
+        for name in set(mine) & {"loss", "grad_norm"}:
+            assert theirs[name] == pytest.approx(mine[name], rel=1e-4), (mine["step"], name)
+    assert (
+        load(tmp_path / "two").predict(["a e"])[0].label == load(tmp_path / "one").predict(["a e"])[0].label
+    )

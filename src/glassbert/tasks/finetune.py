@@ -21,6 +21,7 @@ from glassbert.interop.folder import write_model
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert, Output
+from glassbert.model.layout import Batch
 from glassbert.tasks.form import LOWER_IS_BETTER, E, Input, P, TaskForm, packed
 from glassbert.tasks.forward import decoded, raw_outputs
 from glassbert.tasks.reached import ReachedEmbedding, reached_rows, whole_table
@@ -64,8 +65,13 @@ class FineTuneModule(nn.Module):
         """Where the weights are."""
         return self.bert.encoder.embeddings.segment.weight.device
 
-    def forward(self, part: Sequence[Input]) -> dict[str, Tensor]:
-        """Return the sums over a part of a batch: losses, and what is counted."""
+    def forward(self, part: Sequence[Input] | Batch) -> dict[str, Tensor] | Output:
+        """Return the sums over a part of a batch: losses, and what is counted; of packed input, the output.
+
+        Evaluation comes through here too: the weights of a sharded model are only there inside this call.
+        """
+        if isinstance(part, Batch):
+            return self.bert(part)
         return self._form.losses(self.bert(packed(part, self.device)), part)
 
 
@@ -144,7 +150,7 @@ class FineTune(Generic[E, P]):
             for name, value in form.losses(output, chosen).items():
                 sums[name] = sums.get(name, 0.0) + value.item()
 
-        raw = raw_outputs(form, self.module.bert, self.dev_inputs, self.module.device, add)
+        raw = raw_outputs(form, self.module, self.dev_inputs, self.module.device, add)
         predictions = decoded(form, self.dev, self.dev_inputs, raw)
         counts = form.counts([one for windows in self.dev_inputs for one in windows])
         self._alarm = form.alarm(self.dev, predictions)

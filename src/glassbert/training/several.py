@@ -44,6 +44,8 @@ def finetune_all(recipe: FineTuneRecipe, out: Path, tell: Tell, show: Show | Non
     claimed = recipe.tables()
     if recipe.runs == RunsSettings() and not recipe.adapt.epochs:
         return finetune(recipe, out, tell, show, rows=rows)
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        raise UserError("torchrun can share one run; do seeds, a search or an adaptation without it")
     claim_folder(out, claimed)
     single = recipe.single()
     if recipe.adapt.epochs:
