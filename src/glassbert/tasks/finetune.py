@@ -158,7 +158,9 @@ class FineTune(Generic[E, P]):
         return {**losses, **form.measure(self.dev, predictions).metrics()}
 
     def verdict(self, metrics: Mapping[str, float]) -> str:
-        values = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+        # Two or three of them: the report has them all.
+        names = [name for name in dict.fromkeys(("loss", self.form.best_by, "f1")) if name in metrics]
+        values = "  ".join(f"{name} {metrics[name]:.4f}" for name in names)
         return f"held out: {values}" + (f"  ({self._alarm})" if self._alarm else "")
 
     def save(self, folder: Path, weights: Mapping[str, Tensor], run: Mapping[str, Any]) -> None:
