@@ -8,11 +8,13 @@ from cyclopts import Parameter
 
 from glassbert.cli.output import print_json, progress_bar, remark, stdin_lines
 from glassbert.data.examples import BadRow, ReadOptions, TaskName
+from glassbert.data.manifest import MANIFEST
 from glassbert.errors import DataError, GateError, UserError
 from glassbert.model_names import model_folder
 from glassbert.text.files import read_lines
 
 if TYPE_CHECKING:
+    from glassbert.inference.model import Model
     from glassbert.tasks.form import Prediction
 
 
@@ -79,14 +81,14 @@ def evaluate(
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
     json: bool = False,
 ) -> None:
-    """Measure a fine-tuned model on a file of labelled examples.
+    """Measure a fine-tuned model on a file of labelled examples, or a pre-trained one on a corpus.
 
     Parameters
     ----------
     model:
         Model folder, or folder of a run.
     data:
-        File of labelled examples.
+        File of labelled examples; or a folder of `corpus build`, for a pre-trained model.
     min_:
         Fail, with exit code 5, unless a metric is at least this high: f1=0.9; may be given several times.
         For a metric that is better when low, such as mse or ece, it is the highest allowed.
@@ -112,6 +114,10 @@ def evaluate(
 
     gates = [_gate(text) for text in min_ or ()]
     loaded = load(model_folder(model))
+    if (data / MANIFEST).is_file():
+        metrics = _measure_corpus(loaded, data, is_json=json)
+        check_gates(gates, metrics)
+        return
     options = _read_options(set_, format, skip_bad)
     evaluation = evaluate_file(loaded, model, task or loaded.form.name, data, options, remark)
     console = Console()
@@ -124,6 +130,19 @@ def evaluate(
         width = {"width": console.width} if console.is_terminal else {}
         print(render(evaluation, is_terminal=console.is_terminal, **width))
     check_gates(gates, evaluation.metrics())
+
+
+def _measure_corpus(loaded: "Model", folder: Path, *, is_json: bool) -> dict[str, float]:
+    """Print the losses and accuracies of pre-training on a corpus; return them."""
+    from glassbert.inference.held_out import measure_corpus
+
+    metrics, num_examples = measure_corpus(loaded, folder)
+    if is_json:
+        print_json({"metrics": metrics, "examples": num_examples})
+    else:
+        for name, value in metrics.items():
+            print(f"{name:<14}{value:.4f}")
+    return metrics
 
 
 def _print_all(rows: "Iterable[Prediction | BadRow]", skip_bad: int) -> None:
@@ -176,7 +195,7 @@ def check_gates(gates: Iterable[tuple[str, float]], metrics: Mapping[str, float]
     for name, wanted in gates:
         if name not in metrics:
             raise UserError(f"--min {name}={wanted:g}: no such metric; there are {', '.join(metrics)}")
-        is_lower_better = name in LOWER_IS_BETTER
+        is_lower_better = name in LOWER_IS_BETTER or name.endswith("_loss")
         is_met = metrics[name] <= wanted if is_lower_better else metrics[name] >= wanted
         if not is_met:
             limit = "at most" if is_lower_better else "at least"
