@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from glassbert.tasks.tag_decode import Decoder, independent_span_scores
+from glassbert.tasks.tag_decode import Decoder, weakest_scores
 from glassbert.tasks.tag_scheme import PieceSpan, Scheme, TagSet
 
 SCHEMES: list[Scheme] = ["bio", "bioes"]
@@ -76,21 +76,24 @@ def test_scores_of_a_crf_are_the_shares_of_the_paths_that_hold_the_span(scheme: 
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_scores_of_independent_tags_are_products_of_their_probabilities(scheme: Scheme) -> None:
+def test_a_span_of_independent_tags_is_as_sure_as_its_weakest_part(scheme: Scheme) -> None:
     tag_set = TagSet.of(("X",), scheme)
     generator = np.random.default_rng(0)
-    for _ in range(20):
+    num_spans = 0
+    for _ in range(50):
         probs = generator.dirichlet([0.5] * len(tag_set), size=4)
         path = Decoder.of(tag_set).best_path(np.log(probs), np.zeros(4, dtype=bool))
         spans = tag_set.decode(path)
+        num_spans += len(spans)
         expected = []
         for span in spans:
             tags = tag_set.encode([span], 4)
-            value = np.prod([probs[i, tags[i]] for i in range(span.start, span.stop)])
+            parts = [probs[i, tags[i]] for i in range(span.start, span.stop)]
             if span.stop < 4 and scheme == "bio":
-                value *= 1 - probs[span.stop, tag_set.names.index("I-X")]
-            expected.append(value)
-        np.testing.assert_allclose(independent_span_scores(tag_set, probs, path, spans), expected)
+                parts.append(1 - probs[span.stop, tag_set.names.index("I-X")])
+            expected.append(min(parts))
+        np.testing.assert_allclose(weakest_scores(tag_set, probs, path, spans), expected)
+    assert num_spans > 50
 
 
 def test_a_tag_that_is_likely_but_illegal_gives_way() -> None:

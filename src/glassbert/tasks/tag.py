@@ -38,7 +38,7 @@ from glassbert.tasks.form import (
     with_specials,
 )
 from glassbert.tasks.score_calibration import score_calibration
-from glassbert.tasks.tag_decode import Decoder, independent_span_scores
+from glassbert.tasks.tag_decode import Decoder, weakest_scores
 from glassbert.tasks.tag_examples import check_labels, right_spans, survey
 from glassbert.tasks.tag_scheme import PieceSpan, Scheme, TagSet, place
 from glassbert.text.alignment import Offsets, as_offsets, characters_of_pieces, shares_character
@@ -80,7 +80,7 @@ class TaggedSpan:
     label: str
     text: str
     score: float
-    """The probability that the model gives to exactly this span."""
+    """How sure the model is of exactly this span: as sure as of its weakest piece, or of its end."""
     uncalibrated: float
     """The score before the temperature that the held-out rows taught."""
 
@@ -247,10 +247,10 @@ class Tag:
         path = decoder.best_path(scores, is_inside)
         spans = self.tag_set.decode(path)
         if self.extra is None:
-            likely = unscaled = independent_span_scores(self.tag_set, probs, path, spans)
+            likely = unscaled = weakest_scores(self.tag_set, probs, path, spans)
             if self.temperature != 1.0:
                 before = probabilities(logits * self.temperature)
-                unscaled = independent_span_scores(self.tag_set, before, path, spans)
+                unscaled = weakest_scores(self.tag_set, before, path, spans)
         else:
             likely = unscaled = decoder.span_scores(scores, is_inside, path, spans)
         found = [

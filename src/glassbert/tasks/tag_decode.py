@@ -1,7 +1,8 @@
 """From the scores of tags to the best legal sequence of tags, and to how sure each span of it is.
 
-The score of a span is the probability that the model gives to exactly it: that a span begins at its first
-piece, goes on to its last, and does not go on after it.
+The score of a span: where every piece is tagged on its own, the smallest probability among its tags and its
+end. Its pieces are mostly right or wrong together, so a product of them promises far too little, a mean too
+much. A CRF knows how tags hang together: its score is the probability that it gives to exactly this span.
 
 Legend: N pieces, C tags. Index C stands for the borders: what is before the first piece and after the last.
 """
@@ -128,21 +129,23 @@ class Decoder:
         return bool((self.steps[where, path[:-1], path[1:]] == self.steps.max()).all())
 
 
-def independent_span_scores(
+def weakest_scores(
     tag_set: TagSet, probs: Scores, path: NDArray[np.int64], spans: Sequence[PieceSpan]
 ) -> Scores:
-    """Return the probability of each span of ``path`` where every piece is tagged on its own.
+    """Return how sure each span of ``path`` is where every piece is tagged on its own: as its weakest part.
+
+    That is the smallest of the probabilities of its tags, and of the probability that it does not go on.
 
     Args:
         probs: Of each tag at each piece, (N, C).
     """
-    chosen = np.log(np.maximum(probs[np.arange(len(path)), path], np.finfo(np.float64).tiny))
-    totals = np.concatenate(([0.0], np.cumsum(chosen)))
-    starts = np.array([span.start for span in spans], dtype=np.int64)
-    stops = np.array([span.stop for span in spans], dtype=np.int64)
-    found = np.exp(totals[stops] - totals[starts])
-    can_go_on = stops < len(path)
-    after = stops[can_go_on]
+    if not spans:
+        return np.zeros(0)
+    borders = np.array([(span.start, span.stop) for span in spans])
+    chosen = np.append(probs[np.arange(len(path)), path], 1.0)
+    weakest = np.minimum.reduceat(chosen, borders.ravel())[::2]
+    can_go_on = borders[:, 1] < len(path)
+    after = borders[can_go_on, 1]
     goes_on = tag_set.continues[: len(tag_set), : len(tag_set)][path[after - 1]]  # (spans, C)
-    found[can_go_on] *= 1.0 - (probs[after] * goes_on).sum(axis=1)
-    return found
+    weakest[can_go_on] = np.minimum(weakest[can_go_on], 1.0 - (probs[after] * goes_on).sum(axis=1))
+    return weakest
