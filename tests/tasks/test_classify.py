@@ -105,7 +105,7 @@ def test_the_logits_of_windows_are_pooled_and_the_text_counts_as_whole() -> None
     expected = torch.tensor([3 / 4, 6 / 4, 0.0]).softmax(dim=0)
     assert found.label == "good"
     np.testing.assert_allclose(list(found.scores.values()), expected, atol=1e-7)
-    assert not found.truncated
+    assert (found.tokens, found.truncated) == (25 + 2, False)
 
 
 def test_a_cut_text_says_so() -> None:

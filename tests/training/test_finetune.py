@@ -21,7 +21,9 @@ from glassbert.tasks.finetune import FineTune
 from glassbert.tasks.reached import ReachedEmbedding
 from glassbert.training.checkpoint import checkpoints
 from glassbert.training.finetune import make_task
+from glassbert.training.processes import Processes
 from glassbert.training.rows import read_rows
+from glassbert.training.state import TrainState
 from training.small_finetune import STEPS, recipe_of, run, write_inputs, write_rows
 
 FILES = ("best/model.safetensors", "last/model.safetensors", "metrics.jsonl", "best/run.json")
@@ -154,6 +156,15 @@ def test_patience_ends_a_run_early_and_for_good(given: Path, tmp_path: Path) -> 
     assert run(given, tmp_path / "out", train=settings, task={"metric": "accuracy"}).step == result.step
 
 
+def test_of_equal_metrics_the_lower_loss_is_better(given: Path) -> None:
+    recipe = recipe_of(given)
+    task = make_task(recipe, read_rows("classify", recipe.data, lambda line: None), lambda line: None)
+    state = TrainState(task, recipe.train, Processes.join(recipe.train))
+    values = [(0.5, 1.0), (0.5, 0.9), (0.5, 0.95), (0.4, 0.1), (0.6, 2.0)]
+    is_best = [state.note_metrics({"accuracy": metric, "loss": loss}) for metric, loss in values]
+    assert is_best == [True, True, False, False, True]
+
+
 def test_a_head_for_other_labels_is_not_taken_over(given: Path, finished: Path) -> None:
     told: list[str] = []
     recipe = recipe_of(given, model={"folder": str(finished / "best")})
@@ -219,6 +230,7 @@ def test_the_learning_rate_follows_the_width(given: Path) -> None:
         ({"train": {"batch_sise": 8}}, r"unknown key train.batch_sise; did you mean train.batch_size"),
         ({"task": {"long_text": "middle"}}, "task.long_text='middle'; expected one of head, tail"),
         ({"task": {"max_length": 600}}, "task.max_length=600 exceeds the 40 tokens that the model takes"),
+        ({"task": {"metric": "beauty"}}, "task.metric='beauty'; expected one of loss, accuracy, "),
         ({"train": {"patience": -1}}, "train.patience=-1; expected 0 or more"),
         ({"runs": {"seeds": 0}}, "runs.seeds=0; expected at least 1"),
         ({"data": {"dev_share": 1.5}}, "data.dev_share=1.5; expected from 0"),

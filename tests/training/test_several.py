@@ -58,18 +58,18 @@ def test_the_grid_is_that_of_berts_authors_around_the_usual_rate(given: Path) ->
 def test_seeds_give_mean_and_deviation_and_the_best_model(given: Path, tmp_path: Path) -> None:
     out, told = tmp_path / "out", list[str]()
     result = run(given, out, told.append, train=SHORT, runs={"seeds": 3})
-    values = [one["metrics"]["accuracy"] for one in result.seeds]
-    assert [one["name"] for one in result.seeds] == ["seed-0", "seed-1", "seed-2"]
-    assert len(set(map(str, (one["metrics"] for one in result.seeds)))) > 1, "the seed changes nothing"
+    values = [one["metrics"]["accuracy"] for one in result.runs]
+    assert [one["name"] for one in result.runs] == ["seed-0", "seed-1", "seed-2"]
+    assert len(set(map(str, (one["metrics"] for one in result.runs)))) > 1, "the seed changes nothing"
     assert result.metrics["accuracy"] == max(values)
     assert (
         f"accuracy over 3 runs: mean {statistics.mean(values):.4f}, "
         f"standard deviation {statistics.stdev(values):.4f}" in told
     )
-    best = best_of(list(result.seeds))["name"]
+    best = best_of(list(result.runs))["name"]
     weights = (out / "best" / "model.safetensors").read_bytes()
     assert weights == (out / best / "best" / "model.safetensors").read_bytes()
-    losers = [out / one["name"] for one in result.seeds if one["name"] != best]
+    losers = [out / one["name"] for one in result.runs if one["name"] != best]
     assert not any((folder / "best").exists() or list(folder.glob("checkpoint-*")) for folder in losers)
     assert load(out).predict(["a e"])
 
@@ -79,12 +79,12 @@ def test_seeds_that_are_done_are_not_run_again(
 ) -> None:
     first = run(given, tmp_path / "out", train=SHORT, runs={"seeds": 2})
     monkeypatch.setattr(several, "finetune", None)
-    assert run(given, tmp_path / "out", train=SHORT, runs={"seeds": 2}).seeds == first.seeds
+    assert run(given, tmp_path / "out", train=SHORT, runs={"seeds": 2}).runs == first.runs
 
 
 def test_a_search_within_no_time_tries_one_setting(given: Path, tmp_path: Path) -> None:
     result = run(given, tmp_path / "out", runs={"search_minutes": 0.0001})
-    assert [one["name"] for one in result.seeds] == ["trial-0"]
+    assert [one["name"] for one in result.runs] == ["trial-0"]
     assert read_json(tmp_path / "out" / "search.json")["runs"][0]["tried"]["batch_size"] == 32
 
 

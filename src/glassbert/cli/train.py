@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from glassbert.cli.live import live_readings
 from glassbert.cli.output import print_json, remark
+from glassbert.cli.translate import train_translate
 from glassbert.errors import Interrupted, UserError
 from glassbert.model_names import model_folder
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from glassbert.training.finetune import FineTuneResult
     from glassbert.training.finetune_recipe import FineTuneRecipe
 
-app = cyclopts.App(name="train", help="Fine-tune a model for a task.")
+app = cyclopts.App(name="train", help="Train a model for a task.")
 ADAPT_EPOCHS = 3.0
 
 
@@ -55,6 +56,7 @@ class TrainOptions:
 
 
 NOTHING_GIVEN = TrainOptions()
+app.command(train_translate, name="translate")
 
 
 @app.command
@@ -158,5 +160,5 @@ def _as_json(result: "FineTuneResult") -> dict[str, Any]:
         "metrics": dict(result.metrics),
         "best_by": result.best_by,
         "best_step": result.best_step,
-        "seeds": list(result.seeds),
+        "runs": list(result.runs),
     }

@@ -224,7 +224,7 @@ class Classify:
         self, example: TextExample, inputs: Sequence[Input], raw: Sequence[NDArray[Any]]
     ) -> ClassPrediction:
         logits = pooled(raw)
-        num_tokens = sum(len(one) for one in inputs)
+        num_tokens = _num_tokens(inputs)
         truncated = inputs[0].num_cut > 0
         if self.kind == "regression":
             return ClassPrediction(None, float(logits[0]), {}, num_tokens, truncated)
@@ -373,6 +373,12 @@ class Classify:
         if self.weights is not None:
             losses = torch.where(gold > 0.5, losses * logits.new_tensor(self.weights), losses)
         return losses.mean(dim=1)
+
+
+def _num_tokens(inputs: Sequence[Input]) -> int:
+    """Return the tokens that the inputs of an example show; what windows share counts once."""
+    beside = len(inputs[0]) - inputs[0].window.num_pieces
+    return len(inputs[0]) if len(inputs) == 1 else inputs[-1].window.stop + beside
 
 
 def pooled(raw: Sequence[NDArray[Any]]) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from glassbert.config import ModelConfig
 from glassbert.data.grouping import grouped_batches
-from glassbert.errors import ModelError
+from glassbert.errors import ModelError, UserError
 from glassbert.interop.folder import write_model
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
@@ -139,6 +139,17 @@ class FineTune(Generic[E, P]):
         whole = int(num_epochs)
         steps = sum(self._num_batches(epoch) for epoch in range(whole))
         return max(1, steps + math.ceil((num_epochs - whole) * self._num_batches(whole)))
+
+    def check_metric(self) -> None:
+        """Refuse a metric that the task does not have, now rather than after the first epoch."""
+        if not self.dev:
+            return
+        self.module.eval()
+        first, inputs = self.dev[:1], self.dev_inputs[:1]
+        raw = raw_outputs(self.form, self.module, inputs)
+        known = ("loss", *self.form.measure(first, decoded(self.form, first, inputs, raw)).metrics())
+        if self.form.best_by not in known:
+            raise UserError(f"task.metric={self.form.best_by!r}; expected one of {', '.join(known)}")
 
     def evaluate(self) -> dict[str, float]:
         if not self.dev:

@@ -28,7 +28,7 @@ P = TypeVar("P", bound="Prediction")
 LongText = Literal["head", "tail", "head+tail", "window"]
 """What becomes of a text that is too long: one or both of its ends are kept, or windows hold all of it."""
 
-LOWER_IS_BETTER = frozenset({"loss", "mse", "mae", "ece"})
+LOWER_IS_BETTER = frozenset({"loss", "mse", "mae", "ece", "ece_uncalibrated", "hamming_loss"})
 
 
 @dataclass(frozen=True, kw_only=True)

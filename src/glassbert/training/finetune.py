@@ -39,8 +39,8 @@ class FineTuneResult:
     """Of the best weights, on the rows that are held out."""
     best_by: str = ""
     best_step: int | None = None
-    seeds: tuple[Mapping[str, Any], ...] = ()
-    """With several seeds, what each came to."""
+    runs: tuple[Mapping[str, Any], ...] = ()
+    """With several seeds or a search, what each run came to."""
 
     @property
     def model(self) -> Path:
@@ -108,6 +108,7 @@ def make_task(recipe: FineTuneRecipe, rows: Rows, tell: Tell) -> FineTune[Any, A
         batch_tokens=settings.batch_tokens,
         seed=settings.seed,
     )
+    task.check_metric()
     limit = getattr(form, "max_length", limit)
     for what, inputs in (("train", task.train_inputs), ("dev", task.dev_inputs)):
         for line in describe(what, tokenizer, inputs, limit):
