@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from glassbert.inference.model import Candidate as Candidate
     from glassbert.inference.model import Embeddings as Embeddings
     from glassbert.inference.model import Model as Model
-    from glassbert.inference.model import load as load
+    from glassbert.inference.loading import load as load
     from glassbert.interop.folder import convert as convert
     from glassbert.model.bert import Bert as Bert
     from glassbert.model.init import new_bert as new_bert
@@ -47,7 +47,7 @@ _HOMES = {
     "UserError": "errors",
     "convert": "interop.folder",
     "learn_vocabulary": "text.learn",
-    "load": "inference.model",
+    "load": "inference.loading",
     "new_bert": "model.init",
     "params": "glassbox.accounting",
     "preset": "config",

@@ -75,7 +75,7 @@ def embed(
     loaded = load(model_folder(model))
     if not loaded.has_stated_pooling:
         remark(f"{model} does not say how to pool; a text's vector is the mean over its tokens")
-    texts = _texts(source)
+    texts = input_texts(source)
     num_texts = num_truncated = 0
     chunks = []
     with progress_bar() as bar:
@@ -118,7 +118,7 @@ def _save(path: Path, chunks: list[Any]) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def _texts(source: str) -> Iterator[str]:
+def input_texts(source: str) -> Iterator[str]:
     """Yield the texts of a file or of stdin: plain lines, or JSON objects with "text"."""
     lines: Iterable[str] = stdin_lines() if source == "-" else read_lines(Path(source))
     for number, line in enumerate(lines, start=1):

@@ -9,7 +9,19 @@ import sys
 import cyclopts
 
 import glassbert
-from glassbert.cli import convert, corpus, demo, inference, params, predict, pretrain, tokenize, train, vocab
+from glassbert.cli import (
+    convert,
+    corpus,
+    demo,
+    inference,
+    params,
+    predict,
+    pretrain,
+    tokenize,
+    train,
+    translate,
+    vocab,
+)
 from glassbert.errors import UserError
 
 EXIT_USAGE = 2
@@ -37,6 +49,7 @@ def build_app() -> cyclopts.App:
     app.command(predict.predict)
     app.command(inference.fill)
     app.command(inference.embed)
+    app.command(translate.translate)
     app.command(convert.convert)
     return app
 

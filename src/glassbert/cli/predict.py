@@ -115,9 +115,7 @@ def evaluate(
     gates = [_gate(text) for text in min_ or ()]
     loaded = load(model_folder(model))
     if (data / MANIFEST).is_file():
-        metrics = _measure_corpus(loaded, data, is_json=json)
-        check_gates(gates, metrics)
-        return
+        return check_gates(gates, _measure_corpus(loaded, data, is_json=json))
     options = _read_options(set_, format, skip_bad)
     evaluation = evaluate_file(loaded, model, task or loaded.form.name, data, options, remark)
     console = Console()

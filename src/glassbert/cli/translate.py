@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from glassbert.cli.inference import _texts
+from glassbert.cli.inference import input_texts
 from glassbert.cli.live import live_readings
 from glassbert.cli.output import print_json, remark
 from glassbert.errors import Interrupted, UserError
@@ -94,7 +94,7 @@ def translate(
     translator = load_translator(model_folder(model))
     settings = translator.usual_settings(**search.settings())
     num_texts = num_truncated = num_unfinished = 0
-    texts = _texts(source)
+    texts = input_texts(source)
     for found in translator.stream(texts, settings, with_alignment=alignment, chunk_size=chunk):
         _print(found, json)
         num_texts += 1

@@ -18,6 +18,7 @@ from glassbert.interop.seq2seq import Network, is_encoder_decoder
 from glassbert.interop.translator import read_translator
 from glassbert.metrics.translation import TranslationReport, translation
 from glassbert.model.layout import Batch
+from glassbert.model_names import model_folder
 from glassbert.storage import read_json
 from glassbert.text.subword import SubwordTokenizer
 
@@ -245,9 +246,7 @@ def best_targets(network: Network, sources: Sequence[Sequence[int]], *, beam: in
 
 def load_translator(folder: str | Path) -> Translator:
     """Load a translator's folder, or the best model of a run folder."""
-    folder = Path(folder)
-    if not (folder / "config.json").is_file() and (folder / "best").is_dir():
-        folder = folder / "best"
+    folder = model_folder(folder)
     if not is_encoder_decoder(read_json(folder / "config.json")):
         raise ModelError(f"{folder} holds no translator; train one with `glassbert train translate`")
     network, tokenizer = read_translator(folder)

@@ -14,7 +14,7 @@ from glassbert.errors import DataError, UserError
 from glassbert.text.learn import Merger, most_frequent_first
 from glassbert.text.subword import SubwordTokenizer
 from glassbert.text.subword_pieces import BYTES, NUM_FIXED, SPECIALS, WORD
-from glassbert.text.tokenizer import _for_engine
+from glassbert.text.tokenizer import for_engine
 from glassbert.text.word_counts import add_up
 
 _BLOCK_TEXTS = 1 << 14
@@ -114,7 +114,7 @@ def _counts_of_blocks(texts: Iterator[str]) -> Iterator[Counter[str]]:
     """Count words in blocks of texts, so that rare words are always dropped at the same places."""
     while block := list(islice(texts, _BLOCK_TEXTS)):
         counts: Counter[str] = Counter()
-        for text in _for_engine(block):
+        for text in for_engine(block):
             if text:
                 counts.update(_words(f" {text}"))
         yield counts

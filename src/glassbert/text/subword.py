@@ -25,7 +25,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from glassbert.errors import UserError
 from glassbert.text.subword_folder import DEFAULT_MAX_LENGTH, read_subwords, write_subwords
 from glassbert.text.subword_pieces import BYTES, END, PAD, SPECIALS, WORD, Merge, check_pieces
-from glassbert.text.tokenizer import _for_engine
+from glassbert.text.tokenizer import for_engine
 
 # Words of a language repeat; a longer one hardly does, and is not worth the memory.
 _KEPT_WORDS = 1 << 17
@@ -100,7 +100,7 @@ class SubwordTokenizer:
             ]
             if text
             else []
-            for text in _for_engine(texts)
+            for text in for_engine(texts)
         ]
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -190,13 +190,13 @@ class Tokenizer:
     def pieces_of_batch(self, texts: Sequence[str], *, parse_specials: bool = False) -> list[Pieces]:
         """Return the pieces of each text, without specials around them."""
         engine = self._engine if parse_specials else self._plain_engine
-        encodings = engine.encode_batch(_for_engine(texts), add_special_tokens=False)
+        encodings = engine.encode_batch(for_engine(texts), add_special_tokens=False)
         return [Pieces(encoding.ids, encoding.offsets) for encoding in encodings]
 
     def ids_of_batch(self, texts: Sequence[str], *, parse_specials: bool = False) -> list[list[int]]:
         """Return what `pieces_of_batch` returns but for the offsets: a quarter faster."""
         engine = self._engine if parse_specials else self._plain_engine
-        encodings = engine.encode_batch_fast(_for_engine(texts), add_special_tokens=False)
+        encodings = engine.encode_batch_fast(for_engine(texts), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Sequence[int], *, skip_specials: bool = True) -> str:
@@ -254,7 +254,7 @@ def _build_engine(model: models.WordPiece, settings: TokenizerSettings) -> token
     return engine
 
 
-def _for_engine(texts: Sequence[str]) -> list[str]:
+def for_engine(texts: Sequence[str]) -> list[str]:
     """Return ``texts`` with lone surrogates, which the engine cannot take, replaced one for one."""
     if isinstance(texts, str):
         raise UserError("one string came where a list of texts is expected; put it into a list")
