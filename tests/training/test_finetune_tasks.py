@@ -5,6 +5,7 @@ import os
 import signal
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -75,7 +76,9 @@ def run(given: Path, kind: str, out: Path) -> bool:
         "task": {"crf": True} if kind == "crf" else {},
     }
     recipe = FineTuneRecipe.of(TASK_OF.get(kind, "classify"), tables)
-    return finetune_all(recipe, out, lambda line: None).is_finished
+    # What the machine could do at best takes longer to measure than the whole run.
+    with patch("glassbert.training.report.measured_peak", return_value=1e9):
+        return finetune_all(recipe, out, lambda line: None).is_finished
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -53,7 +53,8 @@ def train(
     result = _train(processes, task, settings, run, about, tell, show)
     # The wrapper around the module must go before its processes part: were it the last to know the process
     # group, it would end the group's threads while holding the lock that they wait for.
-    gc.collect()
+    if processes.size > 1:
+        gc.collect()
     processes.leave()
     return result
 
