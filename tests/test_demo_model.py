@@ -1,0 +1,46 @@
+"""The model that comes with the package."""
+
+import torch
+import transformers
+
+import glassbert
+from glassbert.inference.model import load
+from glassbert.model.layout import Batch
+from glassbert.model_names import model_folder
+
+MEGABYTE = 1_000_000
+
+
+def test_it_is_small_and_brings_its_card() -> None:
+    files = [path for path in model_folder("demo").rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) <= 14 * MEGABYTE
+    card = (model_folder("demo") / "README.md").read_text(encoding="utf-8")
+    for word in ("Recipe", "CC BY-SA", "Held out", "English", "Chinese", "weak"):
+        assert word in card
+
+
+def test_python_and_the_parameter_table_know_its_name() -> None:
+    model = glassbert.load("demo")
+    assert [len(found) for found in model.fill("The [MASK] of 中国.", top=3)] == [3]  # type: ignore[union-attr]
+    assert glassbert.params("demo").total > 6_000_000
+
+
+def test_it_cuts_both_languages_without_unknowns() -> None:
+    model = load("demo")
+    for text in ("The parliament met in October.", "北京是一座历史悠久的城市。"):
+        encoding = model.encode([text])[0]
+        assert encoding.num_unknown == 0
+        assert not encoding.truncated
+
+
+def test_transformers_computes_the_same() -> None:
+    oracle = transformers.BertForPreTraining.from_pretrained(model_folder("demo"), dtype=torch.float32).eval()
+    model = load("demo")
+    ids = model.encode(["The river flows to the sea.", "猫"])[0].ids
+    with torch.inference_mode():
+        wanted = oracle(torch.tensor([ids]))
+        found = model.network(Batch.from_lists([ids]), predict_at=torch.arange(len(ids)))
+    assert found.mlm is not None
+    assert found.nsp is not None
+    assert (found.mlm - wanted.prediction_logits[0]).abs().max() < 1e-4
+    assert (found.nsp - wanted.seq_relationship_logits).abs().max() < 1e-5
