@@ -231,7 +231,9 @@ def test_another_vocabulary_than_that_of_the_shards_is_exit_4(
     assert not (tmp_path / "further").exists()
     own = ("--set", f"data.corpus={tmp_path / 'other'}")
     bigger = ("--set", "model.preset=base")
-    fails(capsys, 2, "model.num_hidden_layers is 12 in the recipe and 2 in", *further, *from_17, *own, *bigger)
+    fails(
+        capsys, 2, "model.num_hidden_layers is 12 in the recipe and 2 in", *further, *from_17, *own, *bigger
+    )
     assert run(capsys, *further, *from_17, *own)[0] == 0
 
 

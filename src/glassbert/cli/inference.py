@@ -4,11 +4,9 @@ import json as json_module
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
-
-from glassbert.cli.output import print_json, progress_bar, remark, stdin_lines
+from glassbert.cli.output import InputSource, print_json, progress_bar, remark, stdin_lines
 from glassbert.errors import DataError, UserError
 from glassbert.model_names import model_folder
 from glassbert.text.files import read_lines
@@ -46,7 +44,7 @@ def fill(model: str, text: str, /, *, top: int = 5, json: bool = False) -> None:
 
 def embed(
     model: str,
-    source: Annotated[str, Parameter(name="INPUT")] = "-",
+    source: InputSource = "-",
     /,
     *,
     keep: Keep = "head",

@@ -3,8 +3,9 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -14,6 +15,16 @@ JsonValue = Mapping[str, Any] | Sequence[Any]
 
 # Progress and remarks; stdout stays clean for results.
 messages = Console(stderr=True, highlight=False)
+
+
+def _refuse_options(_: object, value: str) -> None:
+    """Tell an option that does not exist from the - that means stdin."""
+    if value.startswith("-") and value != "-":
+        raise ValueError(f'Unknown option: "{value}".')
+
+
+InputSource = Annotated[str, Parameter(name="INPUT", allow_leading_hyphen=True, validator=_refuse_options)]
+"""A file, or - for stdin."""
 
 
 def print_json(value: JsonValue) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from glassbert.cli.output import print_json, progress_bar, remark, stdin_lines
+from glassbert.cli.output import InputSource, print_json, progress_bar, remark, stdin_lines
 from glassbert.data.examples import BadRow, ReadOptions, TaskName
 from glassbert.data.manifest import MANIFEST
 from glassbert.errors import DataError, GateError, UserError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def predict(
     model: str,
-    source: Annotated[str, Parameter(name="INPUT")] = "-",
+    source: InputSource = "-",
     /,
     *,
     task: TaskName | None = None,

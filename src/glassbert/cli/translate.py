@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from glassbert.cli.inference import input_texts
 from glassbert.cli.live import live_readings
-from glassbert.cli.output import print_json, remark
+from glassbert.cli.output import InputSource, print_json, remark
 from glassbert.errors import Interrupted, UserError
 from glassbert.model_names import model_folder
 
@@ -59,7 +59,7 @@ class SearchOptions:
 
 def translate(
     model: str,
-    source: Annotated[str, Parameter(name="INPUT")] = "-",
+    source: InputSource = "-",
     /,
     *,
     search: SearchOptions | None = None,
