@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from glassbert.errors import ModelError as ModelError
     from glassbert.errors import UserError as UserError
     from glassbert.glassbox.accounting import params as params
+    from glassbert.inference.loading import load as load
     from glassbert.inference.model import Candidate as Candidate
     from glassbert.inference.model import Embeddings as Embeddings
     from glassbert.inference.model import Model as Model
-    from glassbert.inference.loading import load as load
     from glassbert.interop.folder import convert as convert
     from glassbert.model.bert import Bert as Bert
     from glassbert.model.init import new_bert as new_bert
