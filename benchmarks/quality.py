@@ -3,7 +3,7 @@
 Both train on WikiText-2 with the same vocabulary, 4 blocks of 256 features, for the same minutes on the same
 cores, and are measured on the same masked places of the validation text.
 (a) transformers' BertForMaskedLM as published: post-norm, dropout 0.1, chunks of 128 tokens, 32 a batch,
-    AdamW at 5e-4 (for this size higher than published, and better), warm-up and linear decay over the budget.
+    AdamW at 5e-4, warm-up and linear decay over the budget.
 (b) recipes/wikitext2-mini.toml, by `glassbert pretrain`.
 Also told: when (b) passes the final loss of (a). Runs of both sides take turns; finished ones are kept in
 --results, so that the benchmark can be stopped and gone on with.

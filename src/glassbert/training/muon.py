@@ -1,8 +1,7 @@
 """Muon: the matrices of the blocks move by their momentum made orthogonal; everything else by AdamW.
 
 The gradient of a weight matrix has a few strong directions, and AdamW follows them. With all singular values
-set to one, weak directions are learned as well: a small BERT leaves the plateau of word frequencies after a
-hundred steps instead of thousands (Jordan et al., 2024, "Muon: an optimizer for hidden layers").
+set to one, weak directions are learned as well (Jordan et al., 2024, "Muon: an optimizer for hidden layers").
 """
 
 from collections.abc import Callable, Sequence
