@@ -163,6 +163,7 @@ def test_a_full_disk_is_one_line_and_exit_1_and_the_same_command_goes_on(
         ("objective.max_length=64", 2, "objective.max_length=64 exceeds model.max_position_embeddings=32"),
         ("model.vocab_size=8", 2, "model.vocab_size=8 is less than the 16 pieces of the corpus"),
         ("model.num_attention_heads=3", 2, "does not divide by num_attention_heads=3"),
+        ("model.neighbour_heads=1", 2, "model.neighbour_heads=1; expected true or false"),
         ("model.init_from=nowhere", 4, "no folder nowhere"),
         ("train.device=cuda", 2, "torch sees no GPU"),
         ("data.corpus=nowhere", 3, "no manifest.json in nowhere"),

@@ -1,8 +1,13 @@
+import pytest
 import torch
+from torch import Tensor, nn
 
 from glassbert.config import ModelConfig, preset
+from glassbert.errors import UserError
 from glassbert.model.bert import Bert
-from glassbert.model.init import new_bert
+from glassbert.model.init import look_at_neighbours, new_bert
+from glassbert.model.layout import Batch
+from glassbert.model.tap import Tap
 
 TINY = ModelConfig(encoder=preset("tiny", vocab_size=500), head="pretraining")
 
@@ -46,3 +51,20 @@ def test_a_head_does_not_change_the_encoder_of_a_seed() -> None:
     with_head, without = new_bert(TINY, seed=0), new_bert(ModelConfig(encoder=TINY.encoder), seed=0)
     for name, parameter in without.encoder.named_parameters():
         assert torch.equal(with_head.encoder.get_parameter(name), parameter), name
+
+
+def test_neighbour_heads_look_one_back_one_ahead_two_back_two_ahead() -> None:
+    model = new_bert(ModelConfig(encoder=preset("mini", vocab_size=500)), seed=0).eval()
+    look_at_neighbours(model)
+    nn.init.zeros_(model.encoder.embeddings.token.weight)  # where a head looks by position alone
+    seen: dict[str, Tensor] = {}
+    model(Batch.from_lists([list(range(5, 65))]), tap=Tap(lambda name, value: seen.setdefault(name, value)))
+    probs = seen["enc.0.attn.probs"][0]  # (N, Q, K)
+    distances = probs.argmax(-1) - torch.arange(60)
+    assert [set(head[10:-2].tolist()) for head in distances] == [{-1}, {1}, {-2}, {2}]
+
+
+def test_neighbour_heads_need_a_table_of_positions() -> None:
+    model = new_bert(ModelConfig(encoder=preset("tiny", vocab_size=500, positions="rotary")), seed=0)
+    with pytest.raises(UserError, match="these are rotary"):
+        look_at_neighbours(model)

@@ -2,7 +2,7 @@ import math
 
 import torch
 
-from glassbert.model.positions import sinusoids
+from glassbert.model.positions import sinusoids, turning
 
 
 def test_waves_follow_the_formula() -> None:
@@ -13,8 +13,5 @@ def test_waves_follow_the_formula() -> None:
 
 def test_a_shift_of_positions_is_one_linear_map() -> None:
     table, offset = sinusoids(200, 16), 13
-    sine, cosine = table[offset, 0::2], table[offset, 1::2]
-    shifted = torch.empty(180, 16)
-    shifted[:, 0::2] = table[:180, 0::2] * cosine + table[:180, 1::2] * sine
-    shifted[:, 1::2] = table[:180, 1::2] * cosine - table[:180, 0::2] * sine
-    torch.testing.assert_close(shifted, table[offset : 180 + offset], atol=1e-6, rtol=0)
+    shifted = table[:180] @ turning(offset, 16).T
+    torch.testing.assert_close(shifted, table[offset : 180 + offset], atol=1e-5, rtol=0)

@@ -1,11 +1,16 @@
 """Weight initialisation, all of it."""
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
 from glassbert.config import LstmConfig, ModelConfig, TransformerConfig
+from glassbert.errors import UserError
 from glassbert.model.bert import Bert
+from glassbert.model.block import Block
 from glassbert.model.lstm import Lstm
+from glassbert.model.positions import sinusoids, turning
 from glassbert.model.seq2seq import Transformer
 
 
@@ -31,6 +36,32 @@ def new_bert(config: ModelConfig, *, seed: int) -> Bert:
     model.tie_weights()
     initialise(model, config.encoder.initializer_range, torch.Generator().manual_seed(seed))
     return model
+
+
+@torch.no_grad()
+def look_at_neighbours(model: Bert) -> None:
+    """Let each head of the first block begin by looking one token back, one ahead, two back, two ahead...
+
+    From random weights, a model with a table of positions needs long to find out which row is next to which,
+    and until then it guesses by frequency. Here the rows start as waves, of which the one k tokens away is a
+    rotation, and a query as that rotation of its own position. All of it is trained on as usual.
+    """
+    table, attention = model.encoder.embeddings.position, cast(Block, model.encoder.blocks[0]).attention
+    if table is None:
+        raise UserError(
+            f"model.neighbour_heads begins with a table of positions, and these are "
+            f"{model.config.encoder.positions}; leave it out, or set model.positions='learned'"
+        )
+    width, head_size = table.embedding_dim, table.embedding_dim // attention.num_heads
+    # Twice the deviation of a token's features, so that positions are heard; a wave's mean square is a half.
+    amplitude = 2 * 2**0.5 * model.config.encoder.initializer_range
+    table.weight.copy_(amplitude * sinusoids(*table.weight.shape))
+    for head in range(attention.num_heads):
+        rows = slice(head * head_size, (head + 1) * head_size)
+        distance = (head // 2 + 1) * (-1 if head % 2 == 0 else 1)
+        # The fastest waves, which tell neighbours apart.
+        attention.key.weight[rows] += torch.eye(head_size, width)
+        attention.query.weight[rows] += turning(distance, width)[:head_size]
 
 
 def new_transformer(config: TransformerConfig, *, seed: int) -> Transformer:

@@ -25,6 +25,13 @@ def sinusoids(num_positions: int, size: int) -> Tensor:
     return table.float()
 
 
+def turning(distance: int, size: int) -> Tensor:
+    """Return the (size, size) matrix that turns the sinusoid at any position into the one ``distance`` on."""
+    angles = distance * _frequencies(size)
+    cos, sin = angles.cos().float(), angles.sin().float()
+    return torch.block_diag(*torch.stack([cos, sin, -sin, cos], dim=1).view(-1, 2, 2))
+
+
 def rotate(x: Tensor, positions: Tensor, num_heads: int) -> Tensor:
     """Turn each head's feature pairs of ``x``, (T, D), by an angle that grows with the token's position.
 

@@ -18,7 +18,7 @@ from glassbert.errors import UserError
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
-from glassbert.model.init import new_bert
+from glassbert.model.init import look_at_neighbours, new_bert
 from glassbert.model_names import model_folder
 from glassbert.tasks.pretrain import Pretrain
 from glassbert.text.tokenizer import Tokenizer
@@ -67,7 +67,10 @@ class PretrainRecipe:
 
     data: DataSettings
     model: Mapping[str, Any]
-    """A preset or a folder to start from, and fields of its config.json to change."""
+    """A preset or a folder to start from, and fields of its config.json to change.
+
+    ``neighbour_heads``: a fresh model's first heads look at neighbours; see `look_at_neighbours`.
+    """
     objective: ObjectiveTable
     train: TrainSettings
 
@@ -76,7 +79,10 @@ class PretrainRecipe:
         """Check the tables of a recipe."""
         check_keys(tables, ("data", "model", "objective", "train"), "recipe")
         model = dict(tables.get("model", {}))
-        check_keys(model, ("preset", "init_from", *(f.name for f in fields(BertConfig))), "model")
+        own = ("preset", "init_from", "neighbour_heads")
+        check_keys(model, (*own, *(f.name for f in fields(BertConfig))), "model")
+        if not isinstance(model.get("neighbour_heads", False), bool):
+            raise UserError(f"model.neighbour_heads={model['neighbour_heads']!r}; expected true or false")
         return cls(
             data=settings_from(DataSettings, tables.get("data", {}), "data"),
             model=model,
@@ -149,7 +155,7 @@ def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
     """Return the model that training starts from."""
     table = dict(recipe.model)
     head: Literal["mlm", "pretraining"] = "mlm" if recipe.objective.name == "mlm" else "pretraining"
-    source = table.pop("init_from", None)
+    source, neighbour_heads = table.pop("init_from", None), table.pop("neighbour_heads", False)
     sizes = _SIZES if "preset" in table else ()
     shape = preset(table.pop("preset", "mini"), vocab_size=vocab_size)
     shape = replace(shape, **table)
@@ -164,7 +170,10 @@ def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
             f"model.vocab_size={shape.vocab_size} is less than the {vocab_size} pieces of the corpus; leave "
             "it out, or set it to as many or more"
         )
-    return new_bert(ModelConfig(encoder=shape, head=head, has_pooler=head != "mlm"), seed=recipe.train.seed)
+    model = new_bert(ModelConfig(encoder=shape, head=head, has_pooler=head != "mlm"), seed=recipe.train.seed)
+    if neighbour_heads:
+        look_at_neighbours(model)
+    return model
 
 
 def _check_same(shape: BertConfig, found: BertConfig, names: Iterable[str], source: str) -> None:
