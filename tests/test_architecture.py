@@ -19,7 +19,7 @@ ARROWS = {
     "errors": set(),
     "storage": {"errors"},
     "config": {"errors"},
-    "model_names": set(),
+    "model_names": {"errors"},
     "text": _BASE,
     "model": _BASE,
     "interop": {*_BASE, "text", "model"},

@@ -1,6 +1,13 @@
+import shutil
 from pathlib import Path
 
-from glassbert.model_names import ASSETS, model_folder
+import huggingface_hub.constants
+import pytest
+
+import glassbert as gb
+from glassbert.cli.main import main
+from glassbert.errors import ModelError
+from glassbert.model_names import ASSETS, hub_names, model_folder
 
 
 def test_demo_is_the_model_of_the_package_and_a_path_is_a_folder() -> None:
@@ -17,3 +24,42 @@ def test_a_run_folder_is_its_best_model_unless_it_is_a_model_itself(tmp_path: Pa
     assert model_folder(tmp_path) == best
     (tmp_path / "config.json").write_text("{}")
     assert model_folder(tmp_path) == tmp_path
+
+
+@pytest.fixture
+def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a cache of the hub that holds our demo model under the name someone/small; no network."""
+    repository = tmp_path / "models--someone--small"
+    snapshot = repository / "snapshots" / ("0" * 40)
+    shutil.copytree(ASSETS / "demo", snapshot)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0" * 40)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    return snapshot
+
+
+def test_a_name_on_the_hub_counts_only_where_it_is_asked_for(hub_cache: Path) -> None:
+    assert model_folder("someone/small") == Path("someone/small")
+    with hub_names():
+        assert model_folder("someone/small") == hub_cache
+        assert model_folder("demo") == ASSETS / "demo"
+    assert model_folder("someone/small") == Path("someone/small"), "allowed once is not allowed for ever"
+    assert gb.load("someone/small", online=True).network.config == gb.load("demo").network.config
+    with pytest.raises(ModelError, match="with --online, a name on the Hugging Face hub"):
+        gb.load("someone/small")
+
+
+@pytest.mark.parametrize("name", ["someone/other", "not a name"])
+def test_a_name_that_the_hub_does_not_give_is_one_line(hub_cache: Path, name: str) -> None:
+    with hub_names(), pytest.raises(ModelError) as caught:
+        model_folder(name)
+    assert str(caught.value).startswith(f"{name}: no folder, and the hub did not give it either: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_every_verb_takes_online(hub_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tokenize", "someone/small", "a word", "--online"]) == 0
+    assert "word" in capsys.readouterr().out
+    assert main(["tokenize", "someone/small", "a word"]) == 4
+    assert "someone/small: no such folder" in capsys.readouterr().err

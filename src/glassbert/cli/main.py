@@ -5,6 +5,7 @@ Verbs import torch inside their bodies, so that `--help` stays instant.
 
 import os
 import sys
+from typing import Annotated
 
 import cyclopts
 
@@ -23,6 +24,7 @@ from glassbert.cli import (
     vocab,
 )
 from glassbert.errors import UserError
+from glassbert.model_names import hub_names
 
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
@@ -51,13 +53,32 @@ def build_app() -> cyclopts.App:
     app.command(inference.embed)
     app.command(translate.translate)
     app.command(convert.convert)
+    _add_common_options(app)
     return app
+
+
+def _add_common_options(app: cyclopts.App) -> None:
+    """Let ``app.meta`` run any verb with the options that all of them have."""
+    app.meta.group_parameters = cyclopts.Group("With every verb")
+
+    @app.meta.default
+    def launch(
+        *words: Annotated[str, cyclopts.Parameter(show=False, allow_leading_hyphen=True)],
+        online: Annotated[bool, cyclopts.Parameter(show_default=False)] = False,
+    ) -> None:
+        """Run a verb.
+
+        Args:
+            online: Let MODEL be a name on the Hugging Face hub; without it, nothing uses the network.
+        """
+        with hub_names(allowed=online):
+            app(words, exit_on_error=False, print_error=False)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb and return its exit code."""
     try:
-        build_app()(argv, exit_on_error=False, print_error=False)
+        build_app().meta(argv, exit_on_error=False, print_error=False)
         sys.stdout.flush()  # now, where a reader that has left can still be told from a fault
     except cyclopts.CycloptsError as error:
         return _fail(" ".join(str(error).split()), EXIT_USAGE)

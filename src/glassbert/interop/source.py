@@ -38,7 +38,10 @@ def read_source(folder: Path, *, may_unpickle: bool = False) -> Source:
         may_unpickle: Also open pytorch_model.bin. Only `convert`, which a user runs knowingly, says so.
     """
     if not folder.is_dir():
-        raise ModelError(f"no folder {folder}; expected one with config.json and model.safetensors")
+        raise ModelError(
+            f"no folder {folder}; expected one with config.json and model.safetensors, or, with --online, a "
+            "name on the Hugging Face hub"
+        )
     prefix = find_checkpoint(folder)
     if prefix is not None and not any(folder.glob("*.safetensors")):
         return _read_tf1(folder, prefix)
