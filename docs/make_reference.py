@@ -51,7 +51,7 @@ def _help(app: cyclopts.App, path: tuple[str, ...]) -> str:
     """Return a help text as a terminal of fixed width shows it, without colours."""
     text = io.StringIO()
     console = Console(file=text, width=WIDTH, no_color=True, force_terminal=False, legacy_windows=False)
-    app.meta.help_print(list(path), console=console)
+    app.meta([*path, "--help"], console=console)
     return "\n".join(line.rstrip() for line in text.getvalue().strip().splitlines())
 
 
