@@ -178,15 +178,3 @@ def test_a_reader_that_never_listened_is_no_error(mlm_folder: Path) -> None:
     run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment)
     assert run.returncode == 0
     assert run.stderr == ""
-
-
-def test_demo_tells_numbers_and_keeps_its_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["demo", "--out", str(tmp_path / "life"), "--json"]) == 0
-    numbers = json.loads(capsys.readouterr().out)
-    assert numbers["vocab_size"] == 4000
-    assert numbers["largest_difference"] < 1e-5
-    assert numbers["is_round_trip_exact"] is True
-    assert (numbers["stopped_at"], numbers["steps"]) == (121, 240)
-    assert 0 < numbers["metrics"]["mlm_loss"] < 8
-    assert (tmp_path / "life" / "run" / "last" / "model.safetensors").is_file()
-    assert "is not empty" in fails(capsys, 2, "demo", "--out", tmp_path / "life")
