@@ -44,6 +44,14 @@ EXPECTED = {
         "asked to stop at step 20, stopped after step 21",
         "both runs end with the same bits: True",
     ],
+    "06_tasks": [
+        "2 labels: bad (38), good (38)",
+        "accuracy 1.00 on the dev rows",
+        "['bad', 'good'], a row for each gold label: [[10, 0], [0, 10]]",
+        "good  早餐很好。",
+        "bad   The view was terrible.",
+        "alone and in a batch, the same answer: True",
+    ],
 }
 
 
