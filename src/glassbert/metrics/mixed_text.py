@@ -1,7 +1,8 @@
 """Chinese and English in one text, taken apart as CMRC 2018's script does: characters here, words there.
 
-The script leaves English to NLTK's word tokenizer, whose rules are the Penn Treebank's. They are written here
-anew, so that a score needs neither that package nor the data it downloads; a rule finds ends of sentences.
+The script leaves English to NLTK: its Punkt model finds the ends of sentences, its word tokenizer divides them
+by the rules of the Penn Treebank. Both are written here anew, so that a score needs neither that package nor
+the data it downloads. Of the abbreviations that Punkt has learnt, the usual ones are known here.
 """
 
 import re
@@ -12,8 +13,14 @@ _MARKS = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（�
 _CHINESE = re.compile("[\u4e00-\u9fa5]")
 _CHINESE_OR_RUN = re.compile("[\u4e00-\u9fa5]|[^\u4e00-\u9fa5]+")
 
-_SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
-_INITIAL = re.compile(r"(^|\W)([a-z]|[a-z](\.[a-z])+)\.$")
+# After a full stop, and what closes with it, a sentence ends before a space or another mark.
+_SENTENCE_END = re.compile(r"""(?<=[.?!])(?:[])}"']*\s+|(?=[;:@*({\[!?])|(?=[])}"']+[^\s\])}"']))""")
+_LAST_WORD = re.compile(r"(\w[\w.,]*)\.$")
+_LETTER, _NUMBER = re.compile(r"[^\W\d]"), re.compile(r"\d[\d,.]*")
+_ABBREVIATIONS = frozenset(
+    "mr mrs ms dr prof st jr sr gen sen rep col lt maj co corp inc ltd bros vs ave ft "
+    "jan feb aug sept oct nov dec u.s u.k u.n u.s.a u.s.s.r d.c n.y n.j l.a a.m p.m a.d ph.d".split()
+)
 # Marks that always stand alone: brackets, signs, quotes, dashes.
 _ALONE = r'\[\]"()<>{};@#$%&?!' + "\u00ab\u00bb\u2018\u201e\u2012-\u2015"
 # A quote before a word is no part of it, but for the endings that stand by themselves.
@@ -30,7 +37,7 @@ _PIECE = re.compile(
     """,
     re.VERBOSE,
 )
-_OPENING = re.compile(r"""^"|(?<=[ (\[{<])(?:"|'')""")
+_OPENING = re.compile(r"""^"|(?<=^")"|(?<=[ (\[{<])(?:"|'')""")
 _FINAL_DOT = re.compile(r"""^(.*[^.])\.([])}>"']*)\s*$""", re.DOTALL)
 _ENDING = re.compile(r"^(.*[^'])('s|'m|'d|'ll|'re|'ve|n't|')$")
 _CONTRACTIONS = {
@@ -71,14 +78,23 @@ def longest_common_run(a: list[str], b: list[str]) -> int:
 
 
 def _sentences(text: str) -> list[str]:
-    """Divide a text after full stops, but not after initials such as those of j. r. r. tolkien."""
-    sentences: list[str] = []
-    for part in _SENTENCE_END.split(text):
-        if sentences and _INITIAL.search(sentences[-1]):
-            sentences[-1] += f" {part}"
-        else:
-            sentences.append(part)
-    return sentences
+    """Divide a text where sentences end."""
+    sentences, start = [], 0
+    for end in _SENTENCE_END.finditer(text):
+        if not _goes_on(text[start : end.start()], text[end.end() : end.end() + 1]):
+            sentences.append(text[start : end.end()])
+            start = end.end()
+    return [*sentences, text[start:]]
+
+
+def _goes_on(before: str, after: str) -> bool:
+    """Tell whether a full stop belongs to its word: to an abbreviation, an initial, or a number."""
+    word = _LAST_WORD.search(before)
+    if word is None:
+        return False
+    if word[1] in _ABBREVIATIONS or _LETTER.fullmatch(word[1]):
+        return True
+    return _NUMBER.fullmatch(word[1]) is not None and (after.islower() or after in tuple(";:,.!?"))
 
 
 def _treebank(sentence: str) -> list[str]:
