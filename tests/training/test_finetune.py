@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,11 @@ from glassbert.storage import read_json
 from glassbert.tasks.finetune import FineTune
 from glassbert.tasks.reached import ReachedEmbedding
 from glassbert.training.checkpoint import checkpoints
+from glassbert.training.claim import claim_folder
 from glassbert.training.finetune import make_task
+from glassbert.training.finetune_recipe import FineTuneRecipe, completed
 from glassbert.training.processes import Processes
+from glassbert.training.recipe import write_recipe
 from glassbert.training.rows import read_rows
 from glassbert.training.state import TrainState
 from training.small_finetune import STEPS, recipe_of, run, write_inputs, write_rows
@@ -105,6 +109,29 @@ def test_other_settings_and_other_rows_are_another_run(given: Path, finished: Pa
     write_rows(tmp_path / "train.tsv", 100, seed=7)
     with pytest.raises(DataError, match="data.train is not the text that .* was begun with"):
         run(tmp_path, tmp_path / "out")
+
+
+def test_a_run_that_an_older_version_began_is_gone_on_with(
+    given: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, tables = tmp_path / "out", {"runs": {"seeds": 1}}
+    signal_at(monkeypatch, 6, signal.SIGTERM)
+    assert not run(given, out, **tables).is_finished
+    recipe = tomllib.loads((out / "recipe.toml").read_text())
+    for table, key in (("train", "patience"), ("task", "focal_gamma"), ("data", "dev_share")):
+        del recipe[table][key]  # as if the setting did not exist then
+    del recipe["adapt"]
+    (out / "recipe.toml").write_text(write_recipe(recipe))
+    with pytest.raises(UserError, match=r"another task.focal_gamma \(0.0, now 2.0\)"):
+        run(given, out, task={"focal_gamma": 2.0})
+    assert run(given, out, **tables).is_finished
+    assert_same_bytes(out, finished)
+
+
+def test_a_folder_of_another_task_is_refused(given: Path, finished: Path) -> None:
+    other = {"model": {"folder": str(given / "model")}, "data": {"train": str(given / "train.tsv")}}
+    with pytest.raises(UserError, match=r"holds a run with another .*; name another folder"):
+        claim_folder(finished, FineTuneRecipe.of("tag", other).tables(), completed)
 
 
 def test_transformers_gives_the_same_logits_and_scores(finished: Path) -> None:

@@ -16,7 +16,7 @@ from glassbert.tasks.form import HeadSpec
 from glassbert.tasks.registry import form_class
 from glassbert.text.tokenizer import Tokenizer
 from glassbert.training.claim import Tables, claim_data, claim_folder
-from glassbert.training.finetune_recipe import FineTuneRecipe
+from glassbert.training.finetune_recipe import FineTuneRecipe, completed
 from glassbert.training.loop import train as run_training
 from glassbert.training.reading import Reading
 from glassbert.training.rows import Rows, describe
@@ -66,7 +66,7 @@ def finetune(
     """
     task = make_task(recipe, rows, tell)
     tables = claimed or recipe.tables()
-    claim_folder(out, tables)
+    claim_folder(out, tables, completed)
     claim_data(out, rows.about)
     settings = with_evaluations(recipe.train, task)
     about = {"recipe": tables, "data": rows.about, "seed": recipe.train.seed}

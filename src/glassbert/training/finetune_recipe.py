@@ -130,6 +130,12 @@ class FineTuneRecipe:
         return replace(self, train=replace(self.train, **train), adapt=AdaptSettings(), runs=RunsSettings())
 
 
+def completed(tables: Tables) -> Tables:
+    """Return the recipe of a run with the settings that came after it was begun."""
+    name = str(tables.get("task", {}).get("name"))
+    return FineTuneRecipe.of(name, tables).tables() if name in get_args(TaskName) else tables
+
+
 def usual_rate(folder: Path) -> float:
     """Return the learning rate that suits a model of this width."""
     for name in ("config.json", "bert_config.json"):

@@ -16,7 +16,7 @@ from glassbert.training.adapt import adapt
 from glassbert.training.checkpoint import PROGRESS, checkpoints
 from glassbert.training.claim import claim_folder
 from glassbert.training.finetune import FineTuneResult, Show, Tell, finetune
-from glassbert.training.finetune_recipe import FineTuneRecipe, RunsSettings
+from glassbert.training.finetune_recipe import FineTuneRecipe, RunsSettings, completed
 from glassbert.training.report import METRICS
 from glassbert.training.rows import Rows, read_rows
 
@@ -46,7 +46,7 @@ def finetune_all(recipe: FineTuneRecipe, out: Path, tell: Tell, show: Show | Non
         return finetune(recipe, out, tell, show, rows=rows)
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise UserError("torchrun can share one run; do seeds, a search or an adaptation without it")
-    claim_folder(out, claimed)
+    claim_folder(out, claimed, completed)
     single = recipe.single()
     if recipe.adapt.epochs:
         adapted = adapt(recipe, rows.train, out / "adapt", tell, show)
