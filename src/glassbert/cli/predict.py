@@ -11,9 +11,9 @@ from glassbert.data.examples import BadRow, ReadOptions, TaskName
 from glassbert.data.manifest import MANIFEST
 from glassbert.errors import DataError, GateError, UserError
 from glassbert.model_names import model_folder
-from glassbert.text.files import read_lines
 
 if TYPE_CHECKING:
+    from glassbert.data.readers.record import Notes
     from glassbert.inference.model import Model
     from glassbert.tasks.form import Prediction
 
@@ -54,7 +54,9 @@ def predict(
     json:
         The output is JSON lines with or without it.
     """
+    from glassbert.data.readers.lines import open_lines
     from glassbert.data.readers.read import stream_examples
+    from glassbert.data.readers.record import Notes
     from glassbert.inference.model import load
     from glassbert.inference.predict import predict_stream, threshold_for_accuracy
 
@@ -62,10 +64,11 @@ def predict(
     if accuracy is not None:
         abstain_below = max(abstain_below, threshold_for_accuracy(loaded, accuracy))
     name = "stdin" if source == "-" else source
-    lines = stdin_lines() if source == "-" else read_lines(Path(source))
+    notes = Notes()
+    lines = stdin_lines() if source == "-" else open_lines(Path(source), notes)
     options = _read_options(set_, format, skip_bad)
     rows = stream_examples(task or loaded.form.name, lines, name, options)
-    _print_all(predict_stream(loaded, rows, abstain_below=abstain_below), skip_bad)
+    _print_all(predict_stream(loaded, rows, abstain_below=abstain_below), skip_bad, notes)
 
 
 def evaluate(
@@ -143,8 +146,8 @@ def _measure_corpus(loaded: "Model", folder: Path, *, is_json: bool) -> dict[str
     return metrics
 
 
-def _print_all(rows: "Iterable[Prediction | BadRow]", skip_bad: int) -> None:
-    """Print a line for each row as it comes, and tell at the end what was cut and what was bad."""
+def _print_all(rows: "Iterable[Prediction | BadRow]", skip_bad: int, notes: "Notes") -> None:
+    """Print a line for each row as it comes, and tell at the end how it was read, what was cut and bad."""
     num_rows = num_truncated = num_bad = 0
     first_bad = ""
     with progress_bar() as bar:
@@ -159,6 +162,8 @@ def _print_all(rows: "Iterable[Prediction | BadRow]", skip_bad: int) -> None:
             num_rows += 1
             num_truncated += bool(content.get("truncated"))
             bar.update(progress, advance=1)
+    for note in notes.lines():
+        remark(note)
     if num_truncated:
         remark(f"{num_truncated:,} of {num_rows:,} texts were too long and were cut")
     if num_bad > skip_bad:

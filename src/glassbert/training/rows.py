@@ -36,6 +36,7 @@ def read_rows(name: TaskName, files: ExampleFiles, tell: Callable[[str], None]) 
     _tell_table("train", table, tell)
     if not table.examples:
         raise DataError(f"{files.train} holds no rows; nothing can be learnt")
+    _tell_contradictions(table.examples, tell)
     about = {"train": _about(table)}
     if files.dev is None:
         train, dev = held_out(table.examples, files.dev_share)
@@ -126,6 +127,25 @@ def _tell_shared(train: Sequence[Any], dev: Sequence[Any], tell: Callable[[str],
         tell(f"{num_shared:,} of {len(dev):,} dev rows are training rows too: the metrics flatter the model")
 
 
+def _tell_contradictions(rows: Sequence[Any], tell: Callable[[str], None]) -> None:
+    """Warn of rows that say different things of the same text: at most one of them can be learnt."""
+    by_content: dict[tuple[Any, ...], list[Any]] = {}
+    for row in rows:
+        by_content.setdefault(_content(row), []).append(row)
+    noisy = [same for same in by_content.values() if len({_verdict(row) for row in same}) > 1]
+    if noisy:
+        first, *others = noisy[0]
+        other = next(row for row in others if _verdict(row) != _verdict(first))
+        tell(
+            f"train: {sum(map(len, noisy)):,} rows have a text that another row labels otherwise, such as "
+            f"{first.where} and {other.where}"
+        )
+
+
 def _content(row: Any) -> tuple[Any, ...]:
     names = ("text", "pair", "question", "context")
     return tuple(getattr(row, name, None) for name in names)
+
+
+def _verdict(row: Any) -> tuple[Any, ...]:
+    return tuple(getattr(row, name, None) for name in ("labels", "score", "spans", "answers"))
