@@ -110,7 +110,7 @@ def _with_scores(
     if kind == "regression":
         points = [(one.score, content["score"]) for one, content in zip(examples, contents, strict=True)]
         return replace(evaluation, points=tuple(points))
-    if kind is None:
+    if kind is None or not contents:
         return evaluation
     labels = list(contents[0]["scores"])
     scores = np.array([list(content["scores"].values()) for content in contents])  # (N, C)

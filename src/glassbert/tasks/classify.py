@@ -248,14 +248,16 @@ class Classify:
         if self.kind == "regression":
             return regression(gold[:, 0], np.array([one.score for one in predictions]))
         if self.kind == "multi":
-            given = np.array([[label in (one.labels or ()) for label in self.labels] for one in predictions])
+            given = np.zeros_like(gold, dtype=np.bool_)
+            for row, one in zip(given, predictions, strict=True):
+                row[:] = [label in (one.labels or ()) for label in self.labels]
             return multi_label(gold > 0.5, given, self.labels)
         return classification(gold[:, 0], self._guesses(predictions), self.labels)
 
     def calibration(
         self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]
     ) -> Calibration | None:
-        if self.kind == "regression":
+        if self.kind == "regression" or not examples:
             return None
         gold = self._gold(examples)
         scores = np.array([[one.scores[label] for label in self.labels] for one in predictions])
@@ -343,7 +345,7 @@ class Classify:
     def _gold(self, examples: Sequence[TextExample]) -> NDArray[Any]:
         """Return what the examples say: (N, 1) class numbers or scores, or (N, C) zeros and ones."""
         if self.kind == "regression":
-            return np.array([[example.score] for example in examples], dtype=np.float32)
+            return np.array([example.score for example in examples], dtype=np.float32)[:, None]
         ids = {label: index for index, label in enumerate(self.labels)}
         for example in examples:
             for label in example.labels:
@@ -352,7 +354,7 @@ class Classify:
                         f"{example.where}: label {label!r} is none of the model's: {', '.join(self.labels)}"
                     )
         if self.kind == "single":
-            return np.array([[ids[example.labels[0]]] for example in examples], dtype=np.int64)
+            return np.array([ids[example.labels[0]] for example in examples], dtype=np.int64)[:, None]
         gold = np.zeros((len(examples), len(self.labels)), dtype=np.float32)
         for row, example in zip(gold, examples, strict=True):
             row[[ids[label] for label in example.labels]] = 1.0
