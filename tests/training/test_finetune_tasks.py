@@ -2,7 +2,11 @@
 
 import json
 import os
+import random
+import shutil
 import signal
+from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -11,10 +15,16 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
+from torch.nn.utils.rnn import pad_sequence
 
 from glassbert.inference.model import load
+from glassbert.inference.predict import as_example
+from glassbert.model.bert import Output
+from glassbert.model.layout import Batch
 from glassbert.storage import read_json
 from glassbert.tasks.finetune import FineTune
+from glassbert.tasks.forward import predictions
 from glassbert.training.finetune_recipe import FineTuneRecipe
 from glassbert.training.several import finetune_all
 from tasks.small_model import sentiment, small_folder
@@ -72,6 +82,7 @@ def run(given: Path, kind: str, out: Path) -> bool:
             "learning_rate": 1e-3,
             "evaluate_every": 3,
             "log_every": 1,
+            "save_every": 2,
         },
         "task": {"crf": True} if kind == "crf" else {},
     }
@@ -88,25 +99,46 @@ def finished(request: pytest.FixtureRequest, given: Path, tmp_path_factory: pyte
     return request.param, out
 
 
-def test_a_stopped_run_of_any_task_goes_on_to_the_same_bits(
-    finished: tuple[str, Path], given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kind, straight = finished
+def signalled_at(step: int, number: int) -> Callable[[FineTune[Any, Any], int], Any]:
+    """Return a `batch` that sends a signal to its own process when a step asks for its examples."""
     batch = FineTune.batch
 
-    def with_signal(task: FineTune[Any, Any], step: int) -> Any:
-        if step == 3:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return batch(task, step)
+    def with_signal(task: FineTune[Any, Any], wanted: int) -> Any:
+        if wanted == step:
+            os.kill(os.getpid(), number)
+        return batch(task, wanted)
 
-    monkeypatch.setattr(FineTune, "batch", with_signal)
-    assert not run(given, kind, tmp_path / "out")
-    monkeypatch.setattr(FineTune, "batch", batch)
-    assert run(given, kind, tmp_path / "out")
+    return with_signal
+
+
+def run_and_be_killed(given: Path, kind: str, out: Path) -> None:
+    with patch.object(FineTune, "batch", signalled_at(4, signal.SIGKILL)):
+        run(given, kind, out)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_of_any_task_that_is_stopped_or_killed_goes_on_to_the_same_bits(
+    finished: tuple[str, Path], given: Path, tmp_path: Path, number: int
+) -> None:
+    kind, straight = finished
+    out = tmp_path / "out"
+    if number == signal.SIGTERM:
+        with patch.object(FineTune, "batch", signalled_at(3, number)):
+            assert not run(given, kind, out)
+    else:
+        victim = get_context("fork").Process(target=run_and_be_killed, args=(given, kind, out))
+        victim.start()
+        victim.join()
+        assert victim.exitcode == -signal.SIGKILL
+        assert (out / "checkpoint-2").is_dir()
+        assert not (out / "best" / "run.json").is_file() or "metrics" not in read_json(
+            out / "best" / "run.json"
+        )
+    assert run(given, kind, out)
     names = ["best/model.safetensors", "last/model.safetensors", "best/run.json", "metrics.jsonl"]
     names += [f"checkpoint-{STEPS}/training.safetensors"] + ["best/task.safetensors"] * (kind == "crf")
     for name in names:
-        assert (tmp_path / "out" / name).read_bytes() == (straight / name).read_bytes(), name
+        assert (out / name).read_bytes() == (straight / name).read_bytes(), name
 
 
 def test_the_metrics_in_run_json_are_those_of_the_loaded_model(
@@ -126,33 +158,104 @@ def test_the_metrics_in_run_json_are_those_of_the_loaded_model(
     assert found == pytest.approx({name: told[name] for name in found}, abs=1e-6)
 
 
-def test_transformers_loads_every_folder_with_equal_logits(finished: tuple[str, Path]) -> None:
-    kind, out = finished
+def lively(model: Path, folder: Path) -> Path:
+    """Return a copy of a model folder whose weights are so random that every text gets scores of its own."""
+    shutil.copytree(model, folder)
+    generator = torch.Generator().manual_seed(0)
+    weights = {
+        name: tensor + 0.3 * torch.randn(tensor.shape, generator=generator)
+        for name, tensor in load_file(folder / "model.safetensors").items()
+    }
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def their_network(kind: str, folder: Path) -> Callable[[Batch], Output]:
+    """Return the folder's model as `transformers` loads it, one padded batch a call, in our clothes."""
     auto = {
         "tag": transformers.AutoModelForTokenClassification,
         "answer": transformers.AutoModelForQuestionAnswering,
     }.get(TASK_OF.get(kind, "classify"), transformers.AutoModelForSequenceClassification)
-    theirs, ours = auto.from_pretrained(out / "best").eval(), load(out)
-    encodings = ours.tokenizer.encode_batch(
-        ["a l m o", "b c"], ["e l", "o"] if kind in ("pair", "answer") else None
-    )
-    for encoding in encodings:
-        with torch.no_grad():
-            output = theirs(
-                input_ids=torch.tensor([encoding.ids]), token_type_ids=torch.tensor([encoding.segments])
-            )
-        mine = ours.engine.map([encoding], lambda output, batch, _: [output])[0]
+    model = auto.from_pretrained(folder).eval()
+
+    def network(batch: Batch) -> Output:
+        rows = [
+            torch.stack(row)
+            for row in zip(*map(batch.layout.split, (batch.ids, batch.segments)), strict=True)
+        ]
+        padded = pad_sequence(
+            [torch.cat([row, torch.ones_like(row[:1])]).T for row in rows], batch_first=True
+        )
+        ids, segments, mask = padded.unbind(dim=2)  # (B, longest) each
+        found = model(input_ids=ids, token_type_ids=segments, attention_mask=mask)
+
+        def packed(values: torch.Tensor) -> torch.Tensor:
+            return torch.cat([row[: len(own.T)] for row, own in zip(values, rows, strict=True)])
+
         if kind == "answer":
-            expected = torch.stack([output.start_logits[0], output.end_logits[0]], dim=-1)
-            np.testing.assert_allclose(mine.span.numpy(), expected.numpy(), atol=1e-5)
-        else:
-            expected = output.logits if output.logits.dim() == 2 else output.logits[0]
-            np.testing.assert_allclose(mine.labels.numpy(), expected.numpy(), atol=1e-5)
-    problem_type = read_json(out / "best" / "config.json").get("problem_type")
-    wanted = {"multi": "multi_label_classification", "regression": "regression"}
-    assert problem_type == wanted.get(
-        kind, None if TASK_OF.get(kind) in ("tag", "answer") else "single_label_classification"
-    )
+            span = packed(torch.stack([found.start_logits, found.end_logits], dim=2))
+            return Output(hidden=torch.zeros(0), span=span)
+        labels = packed(found.logits) if found.logits.dim() == 3 else found.logits
+        return Output(hidden=torch.zeros(0), labels=labels)
+
+    return network
+
+
+def items_of(kind: str) -> list[Any]:
+    """Return texts of many lengths, some of which no input of 40 tokens can hold."""
+    generator = random.Random(7)
+    lengths = [1, 2, 3, 5, 8, 13, 21, 34, 37, 38, 60, 150]
+    texts = [" ".join(generator.choices("aeioubcdfglmnprst", k=length)) for length in lengths]
+    if kind == "pair":
+        return list(zip(texts, texts[::-1], strict=True))
+    return [("a", text) for text in texts] if kind == "answer" else texts
+
+
+def numbers_of(content: Any) -> tuple[Any, list[float]]:
+    """Return a prediction without its fractions, and these."""
+    if isinstance(content, float):
+        return None, [content]
+    if isinstance(content, dict):
+        names, values = list(content), list(content.values())
+    elif isinstance(content, list | tuple):
+        names, values = [], list(content)
+    else:
+        return content, []
+    parts = [numbers_of(value) for value in values]
+    return (names, [said for said, _ in parts]), [number for _, numbers in parts for number in numbers]
+
+
+def test_an_answer_is_the_same_alone_in_any_batch_in_any_order_and_in_transformers(
+    finished: tuple[str, Path], tmp_path: Path
+) -> None:
+    kind, out = finished
+    folder = lively(out / "best", tmp_path / "model")
+    model, items = load(folder), items_of(kind)
+    together = model.predict(items)
+    alone = [model.predict([item])[0] for item in items]
+    order = random.Random(1).sample(range(len(items)), len(items))
+    shuffled = dict(zip(order, model.predict([items[index] for index in order]), strict=True))
+    examples = [as_example(model.form.name, item, "") for item in items]
+    with torch.no_grad():
+        theirs = predictions(model.form, their_network(kind, folder), examples)
+    said, scores = numbers_of([one.to_json() for one in together])
+    assert len(set(np.round(scores, 3))) > 8, "all texts are alike"
+    others = {"alone": alone, "shuffled": [shuffled[i] for i in range(len(items))], "transformers": theirs}
+    for name, other in others.items():
+        also_said, also_scores = numbers_of([one.to_json() for one in other])
+        assert also_said == said, name
+        np.testing.assert_allclose(also_scores, scores, rtol=0, atol=1e-5, err_msg=name)
+
+
+def test_folders_tell_transformers_what_their_classes_are(finished: tuple[str, Path]) -> None:
+    kind, out = finished
+    wanted = {
+        "single": "single_label_classification",
+        "pair": "single_label_classification",
+        "multi": "multi_label_classification",
+        "regression": "regression",
+    }
+    assert read_json(out / "best" / "config.json").get("problem_type") == wanted.get(kind)
 
 
 def test_predictions_have_the_promised_shape(finished: tuple[str, Path]) -> None:
