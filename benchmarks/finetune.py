@@ -1,23 +1,30 @@
 """Fine-tuning against a plain transformers loop: same rows, seeds, learning rate, epochs, batches, fp32.
 
 The peer trains transformers' own model with its own loss on the same token ids and targets, padded to the
-longest of each batch, with torch's AdamW, a linear schedule with warm-up, and clipping. Both models are then
-read by the same decoder and measured on the same dev rows; nobody keeps a best epoch. The runs of a seed come
-one after the other, each in a process of its own. Speed is real examples per second of training alone:
-reading, encoding and measuring are not timed.
+longest of each batch, with torch's AdamW, a linear schedule with warm-up, and clipping. Decay, dropout and
+the number of updates are the same on both sides; so is the dropout of attention, 0 by our default, where
+transformers would take the 0.1 of the model's config (--peer-attention-dropout). Both models are then read
+by the same decoder and measured on the same dev rows; nobody keeps a best epoch. The sides take turns, each
+run in a process of its own. Speed is real examples per second of training alone: reading, encoding and
+measuring are not timed.
 
-    python benchmarks/finetune.py [TASK ...] [--rows N] [--dev-rows N] [--seeds N] [--epochs N] [--model M]
+Each data set has a size of its own, spread evenly over its file, so that two seeds of all eight take about
+half an hour on 2 cores; --scale takes more or less. Finished runs are kept in --results, so that the
+benchmark can be stopped and gone on with.
+
+    python benchmarks/finetune.py [TASK ...] [--seeds 2] [--epochs 2] [--scale 1] [--results FILE]
 """
 
 import argparse
 import importlib.metadata
+import json
 import math
 import multiprocessing as mp
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,33 +32,47 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 THREADS = os.cpu_count() or 1
 WARMUP, WEIGHT_DECAY, MAX_GRAD_NORM = 0.1, 0.01, 1.0
 IGNORED = -100
+ANY_NUMBER = 10**9
 
 
 @dataclass(frozen=True)
 class Case:
-    """A data set, and how many times the peer's examples per second are wanted on it."""
+    """A data set, how much of it is used, and how many times the peer's examples per second are wanted."""
 
     task: str
     train: str
     dev: str
     model: str
     target: float
-    rows: int = 1_000_000
-    columns: dict[str, str] = field(default_factory=dict)
+    rows: int
+    dev_rows: int
 
 
 MINILM, DEMO = "minilm", "demo"
+# Those that take least time come first.
 CASES = {
-    "sst2": Case("classify", "classify/SST-2.train.tsv.gz", "classify/SST-2.dev.tsv.gz", MINILM, 2.0, 8000),
-    "mrpc": Case("pair", "pair/MRPC.train.tsv.gz", "pair/MRPC.dev.tsv.gz", MINILM, 2.0),
-    "wnut17": Case("tag", "tag/wnut17.train.conll.gz", "tag/wnut17.dev.conll.gz", MINILM, 2.0),
-    "squad1": Case("answer", "answer/squad1.train.json.gz", "answer/squad1.dev.json.gz", MINILM, 1.3),
-    "chnsenticorp": Case(
-        "classify", "classify/ChnSentiCorp.train.tsv.gz", "classify/ChnSentiCorp.dev.tsv.gz", DEMO, 2.0
+    "wnut17": Case("tag", "tag/wnut17.train.conll.gz", "tag/wnut17.dev.conll.gz", MINILM, 2.0, 800, 1000),
+    "sst2": Case(
+        "classify", "classify/SST-2.train.tsv.gz", "classify/SST-2.dev.tsv.gz", MINILM, 2.0, 2000, 872
     ),
-    "afqmc": Case("pair", "pair/AFQMC.train.tsv.gz", "pair/AFQMC.dev.tsv.gz", DEMO, 2.0, 8000),
-    "cluener": Case("tag", "tag/cluener.train.jsonl.gz", "tag/cluener.dev.jsonl.gz", DEMO, 2.0),
-    "cmrc2018": Case("answer", "answer/cmrc2018.train.json.gz", "answer/cmrc2018.dev.json.gz", DEMO, 1.3),
+    "cluener": Case("tag", "tag/cluener.train.jsonl.gz", "tag/cluener.dev.jsonl.gz", DEMO, 2.0, 1280, 1000),
+    "afqmc": Case("pair", "pair/AFQMC.train.tsv.gz", "pair/AFQMC.dev.tsv.gz", DEMO, 2.0, 2000, 1000),
+    "squad1": Case(
+        "answer", "answer/squad1.train.json.gz", "answer/squad1.dev.json.gz", MINILM, 1.3, 192, 200
+    ),
+    "mrpc": Case("pair", "pair/MRPC.train.tsv.gz", "pair/MRPC.dev.tsv.gz", MINILM, 2.0, 512, 408),
+    "chnsenticorp": Case(
+        "classify",
+        "classify/ChnSentiCorp.train.tsv.gz",
+        "classify/ChnSentiCorp.dev.tsv.gz",
+        DEMO,
+        2.0,
+        640,
+        600,
+    ),
+    "cmrc2018": Case(
+        "answer", "answer/cmrc2018.train.json.gz", "answer/cmrc2018.dev.json.gz", DEMO, 1.3, 256, 300
+    ),
 }
 
 
@@ -59,16 +80,15 @@ CASES = {
 class Plan:
     """One run, as both sides are told it."""
 
-    case: Case
-    folder: Path
+    case: str
+    model: str
     seed: int
     epochs: float
     batch_size: int
     learning_rate: float | None
     rows: int
     dev_rows: int
-    attention_dropout: float | None
-    """Of the peer; what its config says when absent."""
+    peer_attention_dropout: float
 
 
 @dataclass(frozen=True)
@@ -95,19 +115,27 @@ def make_task(plan: Plan) -> tuple[Any, Any]:
     from glassbert.training.rows import Rows, read_rows
 
     torch.set_num_threads(THREADS)
-    case = plan.case
+    case = CASES[plan.case]
     train = {"epochs": plan.epochs, "batch_size": plan.batch_size, "seed": plan.seed, "warmup": WARMUP}
-    train |= {"weight_decay": WEIGHT_DECAY, "max_grad_norm": MAX_GRAD_NORM}
+    train |= {"weight_decay": WEIGHT_DECAY, "max_grad_norm": MAX_GRAD_NORM, "batch_tokens": ANY_NUMBER}
     if plan.learning_rate is not None:
         train["learning_rate"] = plan.learning_rate
     data = {"train": str(DATA / case.train), "dev": str(DATA / case.dev), "skip_bad": 1000}
-    recipe = FineTuneRecipe.of(
-        case.task,
-        {"model": {"folder": str(plan.folder)}, "data": data | {"columns": case.columns}, "train": train},
-    )
-    read = read_rows(recipe.name, recipe.data, lambda line: None)
-    rows = Rows(read.train[: min(case.rows, plan.rows)], read.dev[: plan.dev_rows], {}, read.kind)
-    return make(recipe, rows, lambda line: None), recipe
+    tables = {"model": {"folder": str(model_folder(plan.model))}, "data": data, "train": train}
+    recipe = FineTuneRecipe.of(case.task, tables)
+    read = read_rows(recipe.name, recipe.data, say_nothing)
+    rows = Rows(spread(read.train, plan.rows), spread(read.dev, plan.dev_rows), {}, read.kind)
+    return make(recipe, rows, say_nothing), recipe
+
+
+def spread(rows: Sequence[Any], number: int) -> list[Any]:
+    """Return so many rows from all over a file: neighbours are often about the same thing."""
+    number = min(number, len(rows))
+    return [rows[index * len(rows) // number] for index in range(number)]
+
+
+def say_nothing(line: str) -> None:
+    """Leave the remarks on the rows out."""
 
 
 def train_ours(plan: Plan) -> Outcome:
@@ -137,9 +165,11 @@ def train_theirs(plan: Plan) -> Outcome:
     rows = [one for windows in task.train_inputs for one in windows]
     steps_per_epoch = math.ceil(len(rows) / plan.batch_size)
     num_steps = math.ceil(plan.epochs * steps_per_epoch)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=recipe.train.learning_rate, weight_decay=WEIGHT_DECAY
-    )
+    groups = [
+        {"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": WEIGHT_DECAY},
+        {"params": [p for p in model.parameters() if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=recipe.train.learning_rate)
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, round(WARMUP * num_steps), num_steps)
     generator = torch.Generator().manual_seed(plan.seed)
     torch.manual_seed(plan.seed)
@@ -170,19 +200,19 @@ def their_model(plan: Plan, task: Any) -> Any:
     transformers.logging.disable_progress_bar()
     torch.manual_seed(plan.seed)
     spec = task.form.head()
-    options: dict[str, Any] = {}
+    # In the precision of training, whatever that of the file.
+    options: dict[str, Any] = {"dtype": torch.float32}
+    options["attention_probs_dropout_prob"] = plan.peer_attention_dropout
     if spec.labels:
         options["num_labels"] = len(spec.labels)
     if spec.problem_type:
         options["problem_type"] = spec.problem_type
-    if plan.attention_dropout is not None:
-        options["attention_probs_dropout_prob"] = plan.attention_dropout
     kinds = {
         "classify": transformers.AutoModelForSequenceClassification,
         "tag": transformers.AutoModelForTokenClassification,
         "answer": transformers.AutoModelForQuestionAnswering,
     }
-    return kinds[spec.head].from_pretrained(plan.folder, **options)
+    return kinds[spec.head].from_pretrained(model_folder(plan.model), **options)
 
 
 def padded(inputs: Sequence[Any], form: Any, *, with_labels: bool = True) -> dict[str, Any]:
@@ -217,25 +247,30 @@ def measured(model: Any, task: Any) -> dict[str, float]:
     """Read the logits of transformers' model with our decoder and measure them."""
     import torch
 
+    from glassbert.data.batching import batches_by_length
     from glassbert.model.bert import Output
-    from glassbert.tasks.forward import decoded
+    from glassbert.tasks.forward import BATCH_TOKENS, decoded
 
-    form = task.form
+    form, inputs = task.form, task.dev_inputs
+    flat = [one for windows in inputs for one in windows]
     model.eval()
-    raw = []
-    for windows in task.dev_inputs:
+    raw: dict[int, Any] = {}
+    for indices in batches_by_length([len(one) for one in flat], BATCH_TOKENS):
+        chosen = [flat[index] for index in indices]
         with torch.no_grad():
-            output = model(**padded(windows, form, with_labels=False))
-        raw.append(form.raw(as_ours(output, windows, Output), windows))
-    return form.measure(task.dev, decoded(form, task.dev, task.dev_inputs, raw)).metrics()
+            output = model(**padded(chosen, form, with_labels=False))
+        raw |= zip(indices, form.raw(as_ours(output, chosen, Output), chosen), strict=True)
+    ordered = (raw[index] for index in range(len(flat)))
+    of_windows = [[next(ordered) for _ in windows] for windows in inputs]
+    return form.measure(task.dev, decoded(form, task.dev, inputs, of_windows)).metrics()
 
 
-def as_ours(output: Any, windows: Sequence[Any], kind: Callable[..., Any]) -> Any:
+def as_ours(output: Any, inputs: Sequence[Any], kind: Callable[..., Any]) -> Any:
     """Return an output of transformers without its padding, in the shape of ours."""
     import torch
 
     def packed(padded_rows: Any) -> Any:
-        return torch.cat([row[: len(one)] for row, one in zip(padded_rows, windows, strict=True)])
+        return torch.cat([row[: len(one)] for row, one in zip(padded_rows, inputs, strict=True)])
 
     hidden = torch.zeros(0)
     if hasattr(output, "start_logits"):
@@ -250,12 +285,28 @@ def in_own_process(work: Callable[[Plan], Outcome], plan: Plan) -> Outcome:
         return pool.apply(work, (plan,))
 
 
-def outcomes(plans: Sequence[Plan]) -> Iterator[tuple[Outcome, Outcome]]:
-    """Yield our outcome and the peer's for each seed; who comes first takes turns."""
-    for number, plan in enumerate(plans):
-        sides = [train_ours, train_theirs]
-        found = {side: in_own_process(side, plan) for side in (sides if number % 2 == 0 else sides[::-1])}
-        yield found[train_ours], found[train_theirs]
+class Results:
+    """Outcomes by plan and side, kept in a file of JSON lines."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.found: dict[str, Outcome] = {}
+        if path and path.is_file():
+            for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+                self.found[row["key"]] = Outcome(**row["outcome"])
+
+    def of(self, plan: Plan, side: str) -> Outcome:
+        """Return the outcome of a run; it is done now if it was not before."""
+        key = json.dumps([side, *asdict(plan).values()])
+        if key not in self.found:
+            self.found[key] = in_own_process(SIDES[side], plan)
+            if self.path:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"key": key, "outcome": asdict(self.found[key])}) + "\n")
+        return self.found[key]
+
+
+SIDES = {"glassbert": train_ours, "transformers": train_theirs}
 
 
 def model_folder(name: str) -> Path:
@@ -268,71 +319,99 @@ def model_folder(name: str) -> Path:
     return folder_of(name)
 
 
-def report(name: str, case: Case, found: list[tuple[Outcome, Outcome]]) -> bool:
-    """Print what came out; return whether both goals are met."""
-    metric = found[0][0].metric
-    ours, theirs = ([pair[side].score for pair in found] for side in (0, 1))
-    speeds = [statistics.median(pair[side].speed for pair in found) for side in (0, 1)]
-    deviation = max(statistics.stdev(scores) if len(scores) > 1 else 0.0 for scores in (ours, theirs))
-    ratio = speeds[0] / speeds[1]
-    is_as_good = statistics.mean(ours) >= statistics.mean(theirs) - max(deviation, 0.005)
-    verdicts = "met" if ratio >= case.target else "MISSED", "yes" if is_as_good else "NO"
-    for side, scores, speed in (("glassbert", ours, speeds[0]), ("transformers", theirs, speeds[1])):
-        each = " ".join(f"{score:.4f}" for score in scores)
-        print(f"{name:13} {side:13} {metric} {statistics.mean(scores):.4f} ({each})  {speed:8.1f} examples/s")
+def report(name: str, found: dict[str, list[Outcome]]) -> bool:
+    """Print what a data set came to; return whether both goals are met."""
+    target = CASES[name].target
+    scores = {side: [one.score for one in of_side] for side, of_side in found.items()}
+    speeds = {side: statistics.median(one.speed for one in of_side) for side, of_side in found.items()}
+    deviation = max(statistics.stdev(each) if len(each) > 1 else 0.0 for each in scores.values())
+    ratio = speeds["glassbert"] / speeds["transformers"]
+    means = {side: statistics.mean(each) for side, each in scores.items()}
+    is_as_good = means["glassbert"] >= means["transformers"] - max(deviation, 0.005)
+    for side, each in scores.items():
+        shown = " ".join(f"{score:.4f}" for score in each)
+        print(
+            f"{name:13} {side:13} {found[side][0].metric} {means[side]:.4f} ({shown})"
+            f"  {speeds[side]:8.1f} examples/s"
+        )
+    verdicts = "met" if ratio >= target else "MISSED", "yes" if is_as_good else "NO"
     print(
-        f"{name:13} {ratio:.2f}x the examples/s (goal {case.target}x: {verdicts[0]}); "
+        f"{name:13} {ratio:.2f}x the examples/s (goal {target}x: {verdicts[0]}); "
         f"score equal or better within the deviation {deviation:.4f}: {verdicts[1]}",
         flush=True,
     )
-    return ratio >= case.target and is_as_good
+    return ratio >= target and is_as_good
 
 
-def main() -> None:
+def compare(plans: dict[str, list[Plan]], results: Results) -> bool:
+    """Do all runs, one seed of every data set before the next seed; return whether all goals are met."""
+    num_seeds = max(map(len, plans.values()))
+    found: dict[str, dict[str, list[Outcome]]] = {name: {side: [] for side in SIDES} for name in plans}
+    for seed in range(num_seeds):
+        for name, of_case in plans.items():
+            # Who comes first takes turns.
+            for side in list(SIDES)[:: 1 if seed % 2 == 0 else -1]:
+                found[name][side].append(results.of(of_case[seed], side))
+            last = {side: outcomes[-1] for side, outcomes in found[name].items()}
+            line = "; ".join(f"{side} {one.score:.4f} in {one.seconds:.0f} s" for side, one in last.items())
+            print(f"{name:13} seed {seed}: {line}", flush=True)
+    print()
+    return all([report(name, of_case) for name, of_case in found.items()])
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"of {', '.join(CASES)}; all when not given")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="most training rows of each task")
-    parser.add_argument("--dev-rows", type=int, default=2000, help="most dev rows of each task")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epochs", type=float, default=3.0)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the number of training rows")
+    parser.add_argument("--rows", type=int, default=ANY_NUMBER, help="most training rows of each task")
+    parser.add_argument("--dev-rows", type=int, default=ANY_NUMBER, help="most dev rows of each task")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--epochs", type=float, default=2.0)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--learning-rate", type=float, help="by the model's width when not given")
     parser.add_argument("--model", help="model folder for all tasks")
-    parser.add_argument(
-        "--attention-dropout", type=float, help="of the peer; as its config says when not given"
-    )
+    parser.add_argument("--peer-attention-dropout", type=float, default=0.0, help="as ours when not given")
+    parser.add_argument("--results", type=Path, help="JSON lines of finished runs; they are not run again")
     options = parser.parse_args()
     for name in options.tasks:
         if name not in CASES:
             parser.error(f"no task {name!r}; there are {', '.join(CASES)}")
-    versions = [
-        f"{name} {importlib.metadata.version(name)}" for name in ("glassbert", "torch", "transformers")
-    ]
+    return options
+
+
+def main() -> None:
+    options = arguments()
+    names = ("glassbert", "torch", "transformers")
     print(
-        f"{', '.join(versions)}; {THREADS} threads; {options.seeds} seeds, {options.epochs:g} epochs",
+        f"{', '.join(f'{name} {importlib.metadata.version(name)}' for name in names)}; {THREADS} threads; "
+        f"{options.seeds} seeds, {options.epochs:g} epochs, attention dropout of the peer "
+        f"{options.peer_attention_dropout:g}",
         flush=True,
     )
-    are_met = True
-    for name in options.tasks or CASES:
-        case = CASES[name]
-        plans = [
+    plans = {
+        name: [
             Plan(
-                case,
-                model_folder(options.model or case.model),
+                name,
+                options.model or CASES[name].model,
                 seed,
                 options.epochs,
                 options.batch_size,
                 options.learning_rate,
-                options.rows,
-                options.dev_rows,
-                options.attention_dropout,
+                min(options.rows, round(options.scale * CASES[name].rows)),
+                min(options.dev_rows, CASES[name].dev_rows),
+                options.peer_attention_dropout,
             )
             for seed in range(options.seeds)
         ]
-        are_met = report(name, case, list(outcomes(plans))) and are_met
-    raise SystemExit(0 if are_met else 1)
+        for name in options.tasks or CASES
+    }
+    for name, of_case in plans.items():
+        print(
+            f"{name:13} {of_case[0].rows} rows, {of_case[0].dev_rows} to measure on, from {of_case[0].model}"
+        )
+    raise SystemExit(0 if compare(plans, Results(options.results)) else 1)
 
 
 if __name__ == "__main__":
