@@ -418,6 +418,19 @@ def test_tuning_finds_threshold_and_temperature() -> None:
     assert form.tune([row for row in rows if row.answers], [], []).run == {}
 
 
+def test_the_threshold_keeps_away_from_the_scores_on_both_sides() -> None:
+    form = make_form(impossible=0.5)
+    rows = questions(60, seed=9, impossible=0.5)
+    inputs = form.inputs(rows, with_targets=True)
+    raw = raw_outputs(form, KnowingNetwork(TOKENIZER), inputs)
+    tuning = form.tune(rows, inputs, raw)
+    cooled = [[logits / tuning.temperature for logits in of_row] for of_row in raw]
+    found = [form.predict(*one) for one in zip(rows, inputs, cooled, strict=True)]
+    answered = [one.no_answer_score for one, row in zip(found, rows, strict=True) if row.answers]
+    others = [one.no_answer_score for one, row in zip(found, rows, strict=True) if not row.answers]
+    assert tuning.run["threshold"] == pytest.approx((max(answered) + min(others)) / 2)
+
+
 def test_scores_before_and_after_the_temperature_are_both_known() -> None:
     rows = questions(30, seed=9)
     cooled = Extract(tokenizer=TOKENIZER, max_length=40, temperature=4.0)

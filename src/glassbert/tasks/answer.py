@@ -7,7 +7,7 @@ in overlapping windows. Answers are exact substrings of the context.
 Legend: B inputs of a batch, L tokens of the longest, N pieces of a context, W pieces of one window of it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from functools import cached_property
 from typing import Any, get_args
@@ -339,10 +339,8 @@ class Extract:
         best = best_no_answer_threshold(
             answers_by_number(examples), guess, none, self._measure_name(examples)
         )
-        by_exact = self.best_by == "exact_match"
-        return Tuning(
-            {"threshold": best.exact_match_threshold if by_exact else best.f1_threshold}, temperature
-        )
+        threshold = best.exact_match_threshold if self.best_by == "exact_match" else best.f1_threshold
+        return Tuning({"threshold": _halfway_up(threshold, none.values())}, temperature)
 
     def alarm(self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]) -> str | None:
         if any(example.answers for example in examples) and not any(one.answer for one in predictions):
@@ -423,6 +421,11 @@ def _is_place(one: Input) -> NDArray[np.bool_]:
     is_place[0] = True
     is_place[len(one) - 1 - one.window.num_pieces : -1] = True
     return is_place
+
+
+def _halfway_up(threshold: float, scores: Iterable[float]) -> float:
+    """Return what divides the scores as ``threshold`` does, away from those on both sides."""
+    return (threshold + min((score for score in scores if score > threshold), default=threshold)) / 2
 
 
 def _fitted_temperature(inputs: Sequence[Sequence[Input]], raw: Sequence[Sequence[NDArray[Any]]]) -> float:
