@@ -10,8 +10,9 @@ from cyclopts import Parameter
 
 from glassbert.cli.live import live_readings
 from glassbert.cli.output import print_json, remark
+from glassbert.cli.recipe_options import Tables, recipe_tables
 from glassbert.cli.translate import train_translate
-from glassbert.errors import Interrupted, UserError
+from glassbert.errors import Interrupted
 from glassbert.model_names import model_folder
 
 if TYPE_CHECKING:
@@ -83,12 +84,9 @@ def answer(options: TrainOptions = NOTHING_GIVEN) -> None:
     _train("answer", options)
 
 
-def tables_of(options: TrainOptions) -> dict[str, dict[str, Any]]:
-    """Return the tables of the run's recipe: a file's, changed by the options, changed by --set."""
-    from glassbert.training.recipe import changed, read_recipe
-
-    tables: dict[str, dict[str, Any]] = read_recipe(options.recipe) if options.recipe else {}
-    given: dict[str, dict[str, Any]] = {
+def tables_of(options: TrainOptions) -> Tables:
+    """Return the tables of the run's recipe."""
+    given = {
         "model": {"folder": None if options.model is None else str(model_folder(options.model))},
         "data": {
             "train": None if options.train is None else str(options.train),
@@ -99,15 +97,8 @@ def tables_of(options: TrainOptions) -> dict[str, dict[str, Any]]:
         "runs": {"seeds": options.seeds, "search_minutes": options.search},
         "adapt": {"epochs": ADAPT_EPOCHS if options.adapt else None},
     }
-    for name, table in given.items():
-        values = {key: value for key, value in table.items() if value is not None}
-        if values:
-            tables[name] = {**tables.get(name, {}), **values}
-    changed(tables, options.set_ or ())
-    for table_name, key, option in (("model", "folder", "--model"), ("data", "train", "--train")):
-        if key not in tables.get(table_name, {}):
-            raise UserError(f"{option} is missing; name it, or set {table_name}.{key} in a recipe")
-    return tables
+    needed = {"--model": ("model", "folder"), "--train": ("data", "train")}
+    return recipe_tables(options.recipe, given, options.set_, needed)
 
 
 def _train(task: str, options: TrainOptions) -> None:

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from glassbert.cli.inference import input_texts
 from glassbert.cli.live import live_readings
 from glassbert.cli.output import InputSource, print_json, remark
+from glassbert.cli.recipe_options import Tables, recipe_tables
 from glassbert.errors import Interrupted, UserError
 from glassbert.model_names import model_folder
 
@@ -177,20 +178,10 @@ def train_translate(options: TranslateOptions | None = None) -> None:
         print(result.model)
 
 
-def translate_tables(options: TranslateOptions) -> dict[str, dict[str, Any]]:
-    """Return the tables of the run's recipe: a file's, changed by the options, changed by --set."""
-    from glassbert.training.recipe import changed, read_recipe
-
-    tables: dict[str, dict[str, Any]] = read_recipe(options.recipe) if options.recipe else {}
-    given: dict[str, dict[str, Any]] = {
+def translate_tables(options: TranslateOptions) -> Tables:
+    """Return the tables of the run's recipe."""
+    given = {
         "model": {"folder": options.model},
         "data": {"train": options.train, "dev": options.dev, "skip_bad": options.skip_bad},
     }
-    for name, table in given.items():
-        values = {key: value for key, value in table.items() if value is not None}
-        if values:
-            tables[name] = {**tables.get(name, {}), **values}
-    changed(tables, options.set_ or ())
-    if "train" not in tables.get("data", {}):
-        raise UserError("--train is missing; name it, or set data.train in a recipe")
-    return tables
+    return recipe_tables(options.recipe, given, options.set_, {"--train": ("data", "train")})
