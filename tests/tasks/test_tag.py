@@ -368,7 +368,7 @@ def test_a_label_that_the_model_does_not_have_is_refused() -> None:
 
 def test_all_of_a_text_is_read() -> None:
     with pytest.raises(
-        UserError, match="task.long_text=head: tag reads all of a text, in windows; remove it"
+        UserError, match="task.long_text=head: the task reads all of a text, in windows; remove it"
     ):
         TagSettings(long_text="head")
 

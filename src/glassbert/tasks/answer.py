@@ -45,9 +45,8 @@ from glassbert.tasks.answer_spans import (
 from glassbert.tasks.form import (
     HeadSpec,
     Input,
-    LongText,
-    TaskSettings,
     Tuning,
+    WindowSettings,
     length_limit,
     with_specials,
 )
@@ -68,11 +67,9 @@ MAX_WINDOWS_TO_FIT = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerSettings(TaskSettings):
+class AnswerSettings(WindowSettings):
     """The `[task]` table of answer."""
 
-    long_text: LongText = "window"
-    """Only window: all of a context is read."""
     max_answer: int | None = None
     """Pieces of the longest answer; when absent, so many that nearly all training answers fit."""
     n_best: int = 5
@@ -82,10 +79,6 @@ class AnswerSettings(TaskSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.long_text != "window":
-            raise UserError(
-                f"task.long_text={self.long_text}: answer reads all of a context, in windows; remove it"
-            )
         for name in ("max_answer", "n_best"):
             value = getattr(self, name)
             if value is not None and value < 1:

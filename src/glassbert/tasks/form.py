@@ -57,6 +57,21 @@ class TaskSettings:
             raise UserError(f"task.stride={self.stride}; expected at least 1")
 
 
+@dataclass(frozen=True, kw_only=True)
+class WindowSettings(TaskSettings):
+    """The `[task]` table of a task that always reads all of a text."""
+
+    long_text: LongText = "window"
+    """Only window: all of a text is read."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.long_text != "window":
+            raise UserError(
+                f"task.long_text={self.long_text}: the task reads all of a text, in windows; remove it"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """What the model sees at once: a whole text, what is kept of it, or a window of it."""

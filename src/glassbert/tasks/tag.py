@@ -21,7 +21,7 @@ from torch import Tensor
 from glassbert.config import ModelConfig
 from glassbert.data.examples import Span, TagExample, TaskName
 from glassbert.data.shards import starts_word
-from glassbert.errors import ModelError, UserError
+from glassbert.errors import ModelError
 from glassbert.metrics.calibration import Calibration, fit_temperature, probabilities
 from glassbert.metrics.spans import SpanReport, span_f1
 from glassbert.metrics.thresholds import threshold_for
@@ -31,9 +31,8 @@ from glassbert.model.layout import Layout
 from glassbert.tasks.form import (
     HeadSpec,
     Input,
-    LongText,
-    TaskSettings,
     Tuning,
+    WindowSettings,
     length_limit,
     with_specials,
 )
@@ -52,22 +51,13 @@ WANTED_PRECISIONS = (0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TagSettings(TaskSettings):
+class TagSettings(WindowSettings):
     """The `[task]` table of tag."""
 
-    long_text: LongText = "window"
-    """Only window: all of a text is read."""
     scheme: Scheme = "bio"
     """bio: the first piece of a span is told apart; bioes: also its last, and a single one."""
     crf: bool = False
     """Learn which tags go together, beside what each piece looks like: a conditional random field."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.long_text != "window":
-            raise UserError(
-                f"task.long_text={self.long_text}: tag reads all of a text, in windows; remove it"
-            )
 
 
 @dataclass(frozen=True, slots=True)
