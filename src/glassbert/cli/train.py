@@ -86,7 +86,7 @@ def answer(options: TrainOptions = NOTHING_GIVEN) -> None:
 
 def tables_of(options: TrainOptions) -> Tables:
     """Return the tables of the run's recipe."""
-    given = {
+    given: Tables = {
         "model": {"folder": None if options.model is None else str(model_folder(options.model))},
         "data": {
             "train": None if options.train is None else str(options.train),

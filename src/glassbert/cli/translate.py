@@ -180,7 +180,7 @@ def train_translate(options: TranslateOptions | None = None) -> None:
 
 def translate_tables(options: TranslateOptions) -> Tables:
     """Return the tables of the run's recipe."""
-    given = {
+    given: Tables = {
         "model": {"folder": options.model},
         "data": {"train": options.train, "dev": options.dev, "skip_bad": options.skip_bad},
     }
