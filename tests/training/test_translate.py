@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from glassbert.interop.source import read_source
 from glassbert.metrics.translation import translation
 from glassbert.storage import read_json
 from glassbert.training.checkpoint import checkpoints
-from glassbert.training.translate import TranslateResult, average_networks, train_translator
+from glassbert.training.translate import TranslateResult, average_networks, make_task, train_translator
 from glassbert.training.translate_recipe import TranslateRecipe
 from parallel_text import SHAPE, VOCAB_SIZE, sentence_pairs, write_tsv
 
@@ -114,6 +115,22 @@ def test_a_finished_run_is_neither_trained_nor_measured_again(finished: Finished
     assert {name: (out / name).read_bytes() for name in FILES} == before
 
 
+def test_a_run_goes_on_though_its_recipe_lacks_settings_that_came_later(
+    finished: Finished, data: Path, tmp_path: Path
+) -> None:
+    out = shutil.copytree(finished[0], tmp_path / "run")
+    recipe = (out / "recipe.toml").read_text(encoding="utf-8")
+    of_old = "".join(line for line in recipe.splitlines(keepends=True) if not line.startswith("final_beam"))
+    assert of_old != recipe
+    (out / "recipe.toml").write_text(of_old, encoding="utf-8")
+    assert run(out, tables(data)).is_finished
+    assert (out / "recipe.toml").read_text(encoding="utf-8") == recipe, "now it says all"
+    other = tables(data) | {"task": {"average_last": 2, "final_beam": 3}}
+    (out / "recipe.toml").write_text(of_old, encoding="utf-8")
+    with pytest.raises(UserError, match=r"another task.final_beam \(4, now 3\)"):
+        run(out, other)
+
+
 def test_the_average_is_the_mean_of_the_last_checkpoints(finished: Finished) -> None:
     out = finished[0]
     last = checkpoints(out)[-2:]
@@ -132,6 +149,18 @@ def test_models_of_different_shapes_are_not_averaged(finished: Finished, data: P
     run(tmp_path, settings)
     with pytest.raises(ModelError, match="different shapes cannot be averaged"):
         average_networks([finished[0] / "last", tmp_path / "last"])
+
+
+def test_few_dev_pairs_come_from_all_over_the_file(finished: Finished, data: Path) -> None:
+    recipe = TranslateRecipe.of(tables(data) | {"task": {"dev_sentences": 3}})
+    files, told = recipe.data.files(recipe.data.train), list[str]()
+    tokenizer = load_translator(finished[0]).tokenizer
+    held_out = make_task(recipe, files, tokenizer, best_targets, told.append).held_out
+    assert held_out is not None
+    dev = sentence_pairs(20, seed=1)
+    assert list(held_out.sources) == [dev[index][0] for index in (0, 6, 13)]
+    assert list(held_out.targets) == [dev[index][1] for index in (0, 6, 13)]
+    assert any(line.startswith("dev: 3 pairs, ") for line in told)
 
 
 def test_an_average_over_time_is_kept_as_everywhere(data: Path, tmp_path: Path) -> None:

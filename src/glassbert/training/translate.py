@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -28,6 +28,7 @@ from glassbert.training.loop import train as run_training
 from glassbert.training.reading import Reading
 from glassbert.training.translate_recipe import TranslateRecipe
 
+Row = TypeVar("Row")
 Tell = Callable[[str], None]
 Show = Callable[[Reading], None]
 
@@ -84,7 +85,7 @@ def train_translator(
     about: dict[str, Any] = {"recipe": recipe.tables(), "data": {"train": _about(files)}}
     tokenizer = _vocabulary(recipe, files, out, tell)
     task = make_task(recipe, files, tokenizer, decode, tell)
-    claim_folder(out, recipe.tables())
+    claim_folder(out, recipe.tables(), lambda before: TranslateRecipe.of(before).tables())
     _check_same_text(out, about["data"]["train"])
     if is_main:
         with new_folder(out / VOCABULARY, may_replace=True) as folder:
@@ -112,7 +113,7 @@ def make_task(
     held_out = None
     if recipe.data.dev is not None:
         dev = recipe.data.files(recipe.data.dev)
-        rows = list(dev.pairs())[: recipe.task.dev_sentences]
+        rows = _spread(list(dev.pairs()), recipe.task.dev_sentences)
         dev_pairs = encode_pairs(rows, tokenizer, max_length=network.config.max_length)
         _describe("dev", dev, dev_pairs, network.config.max_length, tell)
         held_out = HeldOut(
@@ -188,9 +189,7 @@ def _settle(recipe: TranslateRecipe, out: Path, decode: Decode, tell: Tell) -> M
     )
     samples = [
         {"source": row.source, "target": row.target, "translation": text}
-        for row, text in list(zip(rows, guess, strict=True))[:: max(1, len(rows) // _NUM_SAMPLES)][
-            :_NUM_SAMPLES
-        ]
+        for row, text in _spread(list(zip(rows, guess, strict=True)), _NUM_SAMPLES)
     ]
     about = {key: value for key, value in run.items() if key not in ("glassbert", "torch")}
     about |= {"metrics": report.metrics(), "beam": recipe.task.final_beam, "dev": report.to_json()}
@@ -244,6 +243,13 @@ def _describe(what: str, files: ParallelFiles, pairs: EncodedPairs, limit: int, 
         tell(f"{what}: left out {row.where}: {row.reason}")
     if len(files.bad) > 3:
         tell(f"{what}: {len(files.bad) - 3:,} more rows are left out")
+
+
+def _spread(rows: list[Row], count: int | None) -> list[Row]:
+    """Return so many rows from all over a file: it may be sorted by length."""
+    if count is None or count >= len(rows):
+        return rows
+    return [rows[index * len(rows) // count] for index in range(count)]
 
 
 def _about(files: ParallelFiles) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class TranslateSettings:
     dev_beam: int = 1
     """Beam of the translations that are measured during the run; 1 is greedy."""
     dev_sentences: int | None = None
-    """How many dev pairs are measured during the run; all when not given."""
+    """How many dev pairs, from all over the file, are measured during the run; all when not given."""
     final_beam: int = 4
     """Beam of the translations that the finished model is measured by, on all dev pairs."""
     bleu_tokenizer: str | None = None
