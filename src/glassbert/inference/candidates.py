@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-# Rows of this many columns are searched for their best in two rounds; see `top`.
 GROUP_SIZE = 32
+"""Columns of a group; see `top`."""
+BLOCK_NUMBERS = 2**19
+"""Logits that are searched at once: what is made of them stays in the cache."""
 
 
 @dataclass(frozen=True)
@@ -24,29 +26,23 @@ class Candidates:
     """The log-probability of the whole hypothesis with that token, (B, C)."""
 
 
-def best(log_probs: Tensor, scores: Tensor, num_candidates: int) -> Candidates:
+def best(logits: Tensor, scores: Tensor, num_candidates: int) -> Candidates:
     """Propose the likeliest continuations.
 
     Args:
-        log_probs: Of every token behind every hypothesis, (B, W, V).
+        logits: Of every token behind every hypothesis, (B, W, V).
         scores: Log-probabilities of the hypotheses so far, (B, W).
     """
-    num_sequences, width, vocab_size = log_probs.shape
-    values, ids = top(log_probs.flatten(0, 1), min(num_candidates, vocab_size))  # (B * W, C)
-    num_each = ids.size(1)
-    if width == 1:
-        return Candidates(ids, torch.zeros_like(ids), values + scores)
-    totals = (values.view(num_sequences, width, num_each) + scores[:, :, None]).flatten(1)
-    chosen = totals.topk(min(num_candidates, totals.size(1)), dim=1)
-    return Candidates(
-        ids=ids.view(num_sequences, -1).gather(1, chosen.indices),
-        parents=chosen.indices // num_each,
-        scores=chosen.values,
-    )
+    _, width, vocab_size = logits.shape
+    num_together = max(1, BLOCK_NUMBERS // (width * vocab_size))
+    blocks = zip(logits.split(num_together), scores.split(num_together), strict=True)
+    found = [top(block.log_softmax(dim=-1), start, num_candidates) for block, start in blocks]
+    values, places = (torch.cat(parts) for parts in zip(*found, strict=True))
+    return Candidates(places % vocab_size, places // vocab_size, values)
 
 
 def drawn(
-    log_probs: Tensor,
+    logits: Tensor,
     scores: Tensor,
     chances: Tensor,
     *,
@@ -57,12 +53,12 @@ def drawn(
     """Draw one continuation of the only hypothesis of each sequence.
 
     Args:
-        log_probs: (B, 1, V).
+        logits: (B, 1, V).
         scores: (B, 1).
         chances: A number in [0, 1) for each sequence, (B,): where in the heap of probabilities to reach.
     """
-    rows = log_probs[:, 0]
-    values, ids = top(rows, min(top_k or rows.size(1), rows.size(1)))
+    log_probs = logits.log_softmax(dim=-1)
+    values, ids = top(log_probs, torch.zeros_like(scores), top_k or log_probs.size(2))
     probs = (values / temperature).softmax(dim=1, dtype=torch.float64)
     heap = probs.cumsum(dim=1)
     # A token stays when those before it do not yet make up top_p, so the likeliest always stays.
@@ -71,25 +67,34 @@ def drawn(
     # A chance below 1 never rounds up to the whole heap, so it ends at a token that stays.
     places = torch.searchsorted(heap, (chances.to(heap) * heap[:, -1])[:, None], right=True)
     chosen = ids.gather(1, places)
-    return Candidates(chosen, torch.zeros_like(chosen), scores + rows.gather(1, chosen))
+    return Candidates(chosen, torch.zeros_like(chosen), scores + log_probs[:, 0].gather(1, chosen))
 
 
-def top(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return the ``count`` largest numbers of each row and their columns, both (rows, count), largest first.
+def top(log_probs: Tensor, scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return the ``count`` largest sums of each sequence, largest first, and their places, (B, count) each.
 
-    The columns fall into groups; the largest numbers lie in the groups with the largest maxima, and to take
-    the maxima is much faster than to sort. It is ``topk``, twice as fast on a row as long as a vocabulary.
+    The columns of a row fall into groups; the largest numbers lie in the groups with the largest maxima, and
+    to take the maxima is much faster than to sort. All hypotheses of a sequence are searched together.
+
+    Args:
+        log_probs: (B, W, V).
+        scores: What to add to each row, (B, W).
+        count: Fewer come if a sequence does not have so many.
     """
-    num_columns = rows.size(1)
-    num_groups = num_columns // GROUP_SIZE
-    if num_groups < 4 * count:
-        values, columns = rows.topk(count, dim=1)
-        return values, columns
+    num_sequences, width, vocab_size = log_probs.shape
+    num_groups, device = vocab_size // GROUP_SIZE, log_probs.device
+    if width * num_groups < 4 * count:
+        totals = (log_probs + scores[:, :, None]).flatten(1)
+        values, places = totals.topk(min(count, totals.size(1)), dim=1)
+        return values, places
     grouped = num_groups * GROUP_SIZE
-    maxima = rows[:, :grouped].unflatten(1, (GROUP_SIZE, num_groups)).amax(dim=1)
-    groups = maxima.topk(count, dim=1).indices  # (rows, count)
-    members = torch.arange(0, grouped, num_groups, device=rows.device)
-    ungrouped = torch.arange(grouped, num_columns, device=rows.device).expand(len(rows), -1)
-    columns = torch.cat([(groups[:, :, None] + members).flatten(1), ungrouped], dim=1)
-    values, places = rows.gather(1, columns).topk(count, dim=1)
-    return values, columns.gather(1, places)
+    maxima = log_probs[:, :, :grouped].unflatten(2, (GROUP_SIZE, num_groups)).amax(dim=2)
+    groups = (maxima + scores[:, :, None]).flatten(1).topk(count, dim=1).indices
+    firsts = groups // num_groups * vocab_size + groups % num_groups  # (B, count)
+    members = firsts[:, :, None] + torch.arange(0, grouped, num_groups, device=device)
+    rows = torch.arange(width, device=device)[:, None] * vocab_size
+    ungrouped = (rows + torch.arange(grouped, vocab_size, device=device)).flatten()
+    places = torch.cat([members.flatten(1), ungrouped.expand(num_sequences, -1)], dim=1)
+    totals = log_probs.flatten(1).gather(1, places) + scores.gather(1, places // vocab_size)
+    values, order = totals.topk(count, dim=1)
+    return values, places.gather(1, order)

@@ -25,8 +25,9 @@ from glassbert.model.seq2seq import SequenceToSequence, Transformer
 
 Method = Literal["greedy", "beam", "sample"]
 
-# Hypotheses times source tokens of a batch: rows enough for efficient products, a cache that stays small.
-BATCH_TOKENS = 8192
+BATCH_TOKENS = 2048
+"""Source tokens of a batch: rows enough for efficient products, lengths that hardly differ, a small cache.
+With W hypotheses of each sequence there are fewer sequences and yet more rows, by the square root of W."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +184,7 @@ class Decoder:
         num_copies = settings.num_hypotheses if settings.method == "sample" else 1
         copies = [source for source in sources for _ in range(num_copies)]
         results: dict[int, list[Hypothesis]] = {}
-        budget = max(1, self.batch_tokens // settings.width)
+        budget = max(1, int(self.batch_tokens / math.sqrt(settings.width)))
         for indices in batches_by_length([len(source) for source in copies], budget):
             results |= self._decode_batch(copies, indices, settings, first_index * num_copies)
         found = [
@@ -207,10 +208,9 @@ class Decoder:
             scores=torch.zeros(len(indices), 1, device=device),
         )
         for step in range(search.last_step + 1):
-            logits = self.network.output(self.network.step(state, ids, parents))
-            logits[:, config.decoder_start_token_id] = -math.inf  # it was never to be written in training
-            log_probs = logits.log_softmax(dim=-1).view(*ids.shape, -1)  # (B, W, V)
-            candidates = self._propose(log_probs, search, step, first_index)
+            logits = self.network.output(self.network.step(state, ids, parents)).view(*ids.shape, -1)
+            logits[..., config.decoder_start_token_id] = -math.inf  # it was never to be written in training
+            candidates = self._propose(logits, search, step, first_index)
             ids, parents = search.advance(candidates, step)
             order = search.survivors(step)
             if order is None:
@@ -222,16 +222,16 @@ class Decoder:
             ids, parents = ids[order], parents[order]
         return search.found
 
-    def _propose(self, log_probs: Tensor, search: _Search, step: int, first_index: int) -> Candidates:
+    def _propose(self, logits: Tensor, search: _Search, step: int, first_index: int) -> Candidates:
         settings = search.settings
         if settings.method != "sample":
             width = settings.width
             # Up to half of the candidates may end; as many others have to be at hand.
-            return best(log_probs, search.scores, 1 if width == 1 else 2 * width)
+            return best(logits, search.scores, 1 if width == 1 else 2 * width)
         index = torch.tensor(search.places).numpy() + first_index
         chances = torch.from_numpy(uniform(settings.seed, Draw.SAMPLED_TOKEN, index, step))
         return drawn(
-            log_probs,
+            logits,
             search.scores,
             chances,
             temperature=settings.temperature,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-FIRST_CAPACITY = 32
+FIRST_CAPACITY = 16
 """Slots at the start; the room doubles whenever it is used up."""
 
 

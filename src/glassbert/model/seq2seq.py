@@ -167,15 +167,17 @@ class Transformer(nn.Module):
     def start(self, source: Batch) -> Cache:
         """Encode the source, and compute once what every step of decoding reads of it."""
         memory, layout = self.encode(source), source.layout
-        positions = layout.positions.to(memory.device)
-        kept = []
-        for block in self.decoder.blocks:
+        owners, positions = layout.owners.to(memory.device), layout.positions.to(memory.device)
+        num_heads, width = self.config.encoder.num_attention_heads, memory.size(1)
+        shape = (len(self.decoder.blocks), 2, len(layout.lengths), num_heads, layout.max_length)
+        kept = memory.new_zeros(*shape, width // num_heads)  # (L, 2, B, N, K, H)
+        for index, block in enumerate(self.decoder.blocks):
             assert isinstance(block, Block)
             assert block.cross_attention is not None
-            kept += [rectangle(x, layout) for x in block.cross_attention.keys_and_values(memory, positions)]
-        num_blocks, num_heads = len(self.decoder.blocks), self.config.encoder.num_attention_heads
-        both = torch.stack(kept).unflatten(0, (num_blocks, 2)).unflatten(-1, (num_heads, -1))
-        return Cache(both.transpose(3, 4).contiguous(), filling_mask(layout, memory))  # (L, 2, B, N, S, H)
+            for side, x in enumerate(block.cross_attention.keys_and_values(memory, positions)):
+                filled = kept[index, side].transpose(1, 2)  # (B, K, N, H)
+                filled[owners, positions] = x.unflatten(1, (num_heads, -1))
+        return Cache(kept, filling_mask(layout, memory))
 
     def step(self, state: Cache, ids: Tensor, parents: Tensor | None = None) -> Tensor:
         """Feed the next token of each hypothesis, (B, W); return the hidden states behind them, (B * W, D).
