@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from glassbert.cli.main import main
+from glassbert.cli.train import TrainOptions, tables_of
 from glassbert.inference.model import load
 from training.small_finetune import write_inputs
 
@@ -64,6 +65,17 @@ def test_json_tells_the_result(given: Path, tmp_path: Path, capsys: pytest.Captu
     assert result["best_by"] == "accuracy"
     assert "accuracy" in result["metrics"]
     assert result["report"] == str(out / "report.html")
+
+
+def test_options_stand_for_settings_of_the_recipe() -> None:
+    options = TrainOptions(
+        model="demo", train=Path("a.tsv"), format="tsv", skip_bad=3, seeds=5, adapt=True, search=10.0
+    )
+    tables = tables_of(options)
+    assert Path(tables["model"]["folder"]).is_dir()
+    assert tables["data"] == {"train": "a.tsv", "format": "tsv", "skip_bad": 3}
+    assert tables["runs"] == {"seeds": 5, "search_minutes": 10.0}
+    assert tables["adapt"]["epochs"] > 0
 
 
 @pytest.mark.parametrize(

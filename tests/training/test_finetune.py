@@ -84,6 +84,13 @@ def test_run_json_tells_metrics_task_data_and_seed(finished: Path) -> None:
     assert told["recipe"]["train"]["learning_rate"] == 3e-3
 
 
+def test_the_card_tells_labels_metrics_and_how_to_load(finished: Path) -> None:
+    card = (finished / "best" / "README.md").read_text(encoding="utf-8")
+    assert "head: classify; labels: bad, good" in card
+    assert f'"accuracy": {read_json(finished / "best" / "run.json")["metrics"]["accuracy"]}' in card
+    assert "BertForSequenceClassification.from_pretrained" in card
+
+
 @pytest.mark.parametrize(("step", "number"), [(0, signal.SIGTERM), (6, signal.SIGINT), (13, signal.SIGTERM)])
 def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
     given: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, number: int
