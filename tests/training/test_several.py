@@ -1,5 +1,9 @@
+import os
+import signal
 import statistics
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -8,6 +12,8 @@ from safetensors.torch import load_file
 from glassbert.errors import UserError
 from glassbert.inference.model import load
 from glassbert.storage import read_json
+from glassbert.tasks.finetune import FineTune
+from glassbert.tasks.pretrain import Pretrain
 from glassbert.training import several
 from glassbert.training.adapt import texts_of
 from glassbert.training.api import train
@@ -80,6 +86,42 @@ def test_seeds_that_are_done_are_not_run_again(
     first = run(given, tmp_path / "out", train=SHORT, runs={"seeds": 2})
     monkeypatch.setattr(several, "finetune", None)
     assert run(given, tmp_path / "out", train=SHORT, runs={"seeds": 2}).runs == first.runs
+
+
+def stopping(kind: type[Any], nth: int) -> Any:
+    """Return a patch of a task's `batch` that asks its own process to stop at the ``nth`` second step."""
+    batch, num_seen = kind.batch, 0
+
+    def with_signal(task: Any, step: int) -> Any:
+        nonlocal num_seen
+        num_seen += step == 1
+        if step == 1 and num_seen == nth:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return batch(task, step)
+
+    return patch.object(kind, "batch", with_signal)
+
+
+@pytest.mark.parametrize(
+    ("tables", "kind", "nth"),
+    [
+        ({"runs": {"seeds": 2}}, FineTune, 2),
+        ({"adapt": {"epochs": 2.0, "max_length": 32, "batch_tokens": 256}}, Pretrain, 1),
+        ({"adapt": {"epochs": 2.0, "max_length": 32, "batch_tokens": 256}}, FineTune, 1),
+    ],
+    ids=["second seed", "adaptation", "after adaptation"],
+)
+def test_a_stop_within_one_of_several_runs_changes_no_bit(
+    given: Path, tmp_path: Path, tables: dict[str, Any], kind: type[Any], nth: int
+) -> None:
+    tables = {"train": SHORT, **tables}
+    straight = run(given, tmp_path / "straight", **tables)
+    with stopping(kind, nth):
+        assert not run(given, tmp_path / "out", **tables).is_finished
+    again = run(given, tmp_path / "out", **tables)
+    assert (again.is_finished, again.metrics, again.best_step) == (True, straight.metrics, straight.best_step)
+    for name in ("best/model.safetensors", "last/model.safetensors", "metrics.jsonl"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes(), name
 
 
 def test_a_search_within_no_time_tries_one_setting(given: Path, tmp_path: Path) -> None:
