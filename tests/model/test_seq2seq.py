@@ -138,6 +138,15 @@ def test_the_glass_path_agrees_and_names_both_sides(kind: str) -> None:
     assert len(set(names)) == len(names)
 
 
+def test_the_length_of_a_pair_makes_only_the_recurrent_network_wait() -> None:
+    assert [small_transformer(num_decoder_layers=3).dependent_steps(*pair) for pair in ((1, 1), (9, 7))] == [
+        5,
+        5,
+    ]
+    # Two layers read the source both ways, one after the other; the second of the decoder is a token behind.
+    assert [small_network("lstm").dependent_steps(*pair) for pair in ((1, 1), (9, 7))] == [4, 26]
+
+
 def test_the_published_transformer_has_its_published_size() -> None:
     with torch.device("meta"):
         network = Transformer(TransformerConfig())

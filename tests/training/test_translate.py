@@ -86,6 +86,9 @@ def test_a_run_leaves_a_translator_that_tells_how_good_it_is(finished: Finished)
     assert "tok:13a" in said["dev"]["bleu_signature"]
     assert [len(said["samples"]), said["beam"]] == [3, 4]
     assert said["samples"][0]["source"] == sentence_pairs(20, seed=1)[0][0]
+    assert said["training"]["tokens_per_s"] > 0
+    assert said["training"]["dependent_steps"] == 2
+    assert sum(part["sentences"] for part in said["dev"]["by_length"]) == 20
     assert any(line.startswith("train: 200 pairs, ") for line in told)
     assert any(line.startswith(f"vocabulary: {VOCAB_SIZE} pieces of ") for line in told)
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
@@ -192,6 +195,11 @@ def test_the_recurrent_baselines_train_in_the_same_way(data: Path, tmp_path: Pat
     result = run(tmp_path, settings)
     assert set(result.metrics) == {"bleu", "chrf"}
     assert load_translator(tmp_path).config.hidden_size == 16  # type: ignore[union-attr]
+    said = read_json(tmp_path / "best" / "run.json")
+    assert said["training"]["dependent_steps"] == (
+        said["training"]["source_tokens"] + said["training"]["target_tokens"]
+    )
+    assert sum(part["sentences"] for part in said["dev"]["by_length"]) == 20
 
 
 def test_without_dev_pairs_the_last_model_is_the_model(data: Path, tmp_path: Path) -> None:

@@ -14,13 +14,16 @@ from glassbert.data.batching import batches_by_length
 from glassbert.data.parallel import ParallelFiles
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
+from glassbert.interop.ctranslate2 import export_ctranslate2
 from glassbert.interop.seq2seq import Network, is_encoder_decoder
 from glassbert.interop.translator import read_translator
 from glassbert.metrics.translation import TranslationReport, translation
 from glassbert.model.layout import Batch
+from glassbert.model.seq2seq import Transformer
 from glassbert.model_names import model_folder
 from glassbert.storage import read_json
 from glassbert.text.subword import SubwordTokenizer
+from glassbert.text.subword_pieces import UNKNOWN
 
 CHUNK_SIZE = 1024
 """Texts of a stream that are read, sorted by length and answered together."""
@@ -158,6 +161,25 @@ class Translator:
         sources = [pair.source for pair in pairs]
         guess = [found.text for found in self.stream(sources, settings)]
         return translation([pair.target for pair in pairs], guess, sources, tokenizer=bleu_tokenizer)
+
+    def export_ctranslate2(
+        self, out: str | Path, *, quantization: str | None = None, may_replace: bool = False
+    ) -> None:
+        """Write a folder that `ctranslate2.Translator` loads; it takes and gives the tokenizer's pieces.
+
+        Args:
+            quantization: How to store the numbers, such as int8; as float32 when not given.
+        """
+        if not isinstance(self.network, Transformer):
+            raise ModelError("CTranslate2 runs Transformers only, and this is an LSTM; nothing was written")
+        export_ctranslate2(
+            self.network,
+            self.tokenizer.pieces,
+            Path(out),
+            unknown_piece=UNKNOWN,
+            quantization=quantization,
+            may_replace=may_replace,
+        )
 
     def _translated(
         self, texts: Sequence[str], settings: DecodeSettings, first_index: int, with_alignment: bool

@@ -142,6 +142,13 @@ class Lstm(nn.Module):
             raise ModelError("a model without attention has no alignment; train one with has_attention true")
         return probabilities(lambda tap: self(source, target, tap=tap), "cross.")
 
+    def dependent_steps(self, source_length: int, target_length: int) -> int:
+        """Return how many layers must wait for one another when a pair is learnt.
+
+        A layer that reads both ways waits for the whole layer below; one that reads forwards for a token.
+        """
+        return self.encoder.num_layers * source_length + target_length + self.decoder.num_layers - 1
+
     def _embed(self, ids: Tensor) -> Tensor:
         hidden = self.token(ids) * math.sqrt(self.token.embedding_dim)
         return F.dropout(hidden, self.config.hidden_dropout_prob, self.training)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassbert.config import BertConfig, LstmConfig, TransformerConfig
@@ -20,6 +19,7 @@ from glassbert.errors import UserError
 from glassbert.model.bert import check_input
 from glassbert.model.block import Block, layer_norm
 from glassbert.model.cache import Cache
+from glassbert.model.dropout import dropout
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.linear import Linear
 from glassbert.model.positions import sinusoids
@@ -60,6 +60,9 @@ class SequenceToSequence(Protocol):
     def alignments(self, source: Batch, target: Batch) -> Sequence[Tensor]:
         """Return how much each target token looked at each source token, (T_i, S_i) for each pair."""
 
+    def dependent_steps(self, source_length: int, target_length: int) -> int:
+        """Return how many layers must wait for one another when a pair is learnt; more cores do not help."""
+
 
 class ScaledEmbeddings(nn.Module):
     """Token vectors times sqrt(D), plus positions, then dropout: as published, without a LayerNorm."""
@@ -86,7 +89,7 @@ class ScaledEmbeddings(nn.Module):
         elif self.is_sinusoidal:
             table = sinusoids(self.max_length, self.token.embedding_dim).to(hidden.device, hidden.dtype)
             hidden = hidden + table[positions]
-        hidden = F.dropout(hidden, self.dropout, self.training)
+        hidden = dropout(hidden, self.dropout, self.training)
         return tap("out", hidden) if tap else hidden
 
 
@@ -197,6 +200,10 @@ class Transformer(nn.Module):
         """
         scope = f"dec.{len(self.decoder.blocks) - 1}.cross."
         return probabilities(lambda tap: self(source, target, tap=tap), scope)
+
+    def dependent_steps(self, source_length: int, target_length: int) -> int:
+        """Return how many layers must wait for one another when a pair is learnt: its length is no matter."""
+        return len(self.encoder.blocks) + len(self.decoder.blocks)
 
     def _embed(self, batch: Batch, tap: Tap | None) -> Tensor:
         check_input(batch, self.embeddings.max_length, self.embeddings.token)

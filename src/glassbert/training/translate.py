@@ -1,10 +1,12 @@
 """From parallel text to a translator."""
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -26,6 +28,7 @@ from glassbert.training.checkpoint import checkpoints
 from glassbert.training.claim import claim_folder
 from glassbert.training.loop import train as run_training
 from glassbert.training.reading import Reading
+from glassbert.training.report import SPEED
 from glassbert.training.translate_recipe import TranslateRecipe
 
 Row = TypeVar("Row")
@@ -193,13 +196,30 @@ def _settle(recipe: TranslateRecipe, out: Path, decode: Decode, tell: Tell) -> M
     ]
     about = {key: value for key, value in run.items() if key not in ("glassbert", "torch")}
     about |= {"metrics": report.metrics(), "beam": recipe.task.final_beam, "dev": report.to_json()}
+    targets = [[*ids, tokenizer.end_id] for ids in tokenizer.ids_of_batch([r.target for r in rows])]
+    effort = _effort(out, network, sources, targets)
     with new_folder(folder, may_replace=True) as new:
-        write_translator(network, tokenizer, new, run={**about, "samples": samples})
+        write_translator(network, tokenizer, new, run={**about, "training": effort, "samples": samples})
     tell(
         f"dev with beam {recipe.task.final_beam}: BLEU {report.bleu:.2f} ({report.bleu_signature}), "
         f"chrF {report.chrf:.2f}"
     )
+    tell(f"{effort['tokens_per_s']:,.0f} tokens/s, {effort['dependent_steps']} dependent steps a pair")
     return report.metrics()
+
+
+def _effort(
+    out: Path, network: Network, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> dict[str, float]:
+    """Return what networks of different kinds are compared by, besides their scores."""
+    speeds = [json.loads(line)["tokens_per_s"] for line in (out / SPEED).read_text("utf-8").splitlines()]
+    source_length, target_length = (round(fmean(map(len, side))) for side in (sources, targets))
+    return {
+        "tokens_per_s": median(speeds),
+        "source_tokens": source_length,
+        "target_tokens": target_length,
+        "dependent_steps": network.dependent_steps(source_length, target_length),
+    }
 
 
 def _vocabulary(recipe: TranslateRecipe, files: ParallelFiles, out: Path, tell: Tell) -> SubwordTokenizer:
