@@ -52,6 +52,12 @@ EXPECTED = {
         "bad   The view was terrible.",
         "alone and in a batch, the same answer: True",
     ],
+    "07_translation": [
+        "source  ▁Two ▁white ▁cats ▁slept ▁in ▁the ▁forest . </s>",
+        "decoder <pad> ▁两只 白 猫 在森林里 睡觉 。",
+        "teacher forcing and 7 steps with the cache agree: True",
+        "beam 4: 两只白猫在森林里睡觉。 (finished: True)",
+    ],
 }
 
 
