@@ -237,7 +237,7 @@ def test_bad_rows_and_long_pairs_are_left_out_and_told(tmp_path: Path, data: Pat
 
 def test_the_rate_follows_the_published_formula(data: Path, tmp_path: Path) -> None:
     width, warmup = SHAPE["hidden_size"], 0.25
-    steps = 39  # the run's progress is counted in 40ths, so the warm-up takes 10 steps
+    steps = 39  # the run's progress is counted in fortieths, so the warm-up takes 10 steps
     recipe = TranslateRecipe.of(tables(data, steps=steps, warmup=warmup, learning_rate=(width * 10) ** -0.5))
     from glassbert.training.schedule import rate_factor
 

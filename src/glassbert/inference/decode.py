@@ -25,7 +25,7 @@ from glassbert.model.seq2seq import SequenceToSequence, Transformer
 
 Method = Literal["greedy", "beam", "sample"]
 
-BATCH_TOKENS = 2048
+BATCH_TOKENS = 4096
 """Source tokens of a batch: rows enough for efficient products, lengths that hardly differ, a small cache.
 With W hypotheses of each sequence there are fewer sequences and yet more rows, by the square root of W."""
 
