@@ -7,9 +7,12 @@ import cyclopts
 import pytest
 import torch
 
+from glassbert.cli.main import main
 from glassbert.cli.translate import TranslateOptions, train_translate, translate, translate_tables
 from glassbert.errors import DataError, UserError
+from glassbert.inference.translator import load_translator
 from glassbert.interop.translator import write_translator
+from glassbert.metrics.translation import translation
 from parallel_text import SHAPE, VOCAB_SIZE, sentence_pairs, small_network, small_tokenizer, write_tsv
 
 TEXTS = [source for source, _ in sentence_pairs(6, seed=2)]
@@ -169,3 +172,25 @@ def test_options_go_before_the_recipe_and_changes_before_both(tmp_path: Path) ->
     }
     with pytest.raises(UserError, match="--train is missing"):
         translate_tables(TranslateOptions())
+
+
+def test_evaluate_scores_a_translator_on_pairs(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = sentence_pairs(5, seed=3)
+    path = write_tsv(tmp_path / "pairs.tsv", pairs)
+    assert main(["evaluate", str(folder), str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    guess = [one.text for one in load_translator(folder).translate([source for source, _ in pairs])]
+    expected = translation([target for _, target in pairs], guess)
+    assert found["metrics"] == expected.metrics()
+    assert (found["examples"], found["bleu_signature"]) == (5, expected.bleu_signature)
+    assert main(["evaluate", str(folder), str(path), "--min", "bleu=99.9"]) == 5
+    captured = capsys.readouterr()
+    assert captured.out.startswith(f"BLEU  {expected.bleu:.2f}   nrefs:1|")
+    assert "bleu is" in captured.err
+
+
+def test_predict_sends_a_translator_to_its_own_verb(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", str(folder)]) == 2
+    assert f"is a translator; use `glassbert translate {folder}`" in capsys.readouterr().err

@@ -93,6 +93,17 @@ def test_a_bad_row_is_named_with_its_line(tmp_path: Path, name: str, text: str, 
         list(ParallelFiles.of(written(tmp_path / name, text)).pairs())
 
 
+@pytest.mark.parametrize(
+    ("sources", "targets", "blamed"), [("a\n\n", "b\nc\n", "a.en"), ("a\nb\n", "c\n\n", "a.es")]
+)
+def test_of_aligned_files_the_one_with_the_empty_line_is_named(
+    tmp_path: Path, sources: str, targets: str, blamed: str
+) -> None:
+    source, target = written(tmp_path / "a.en", sources), written(tmp_path / "a.es", targets)
+    with pytest.raises(DataError, match=rf"{blamed}:2: empty .* --skip-bad 10"):
+        list(ParallelFiles.of(f"{source},{target}").pairs())
+
+
 def test_bad_rows_may_be_left_out_up_to_a_number(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tsv", "a\tb\n\nx\nc\td\n\t\n")
     files = ParallelFiles.of(path, skip_bad=3)

@@ -15,6 +15,7 @@ from glassbert.model_names import model_folder
 if TYPE_CHECKING:
     from glassbert.data.readers.record import Notes
     from glassbert.inference.model import Model
+    from glassbert.inference.translator import Translator
     from glassbert.tasks.form import Prediction
 
 
@@ -57,10 +58,13 @@ def predict(
     from glassbert.data.readers.lines import open_lines
     from glassbert.data.readers.read import stream_examples
     from glassbert.data.readers.record import Notes
-    from glassbert.inference.model import load
+    from glassbert.inference.loading import load
     from glassbert.inference.predict import predict_stream, threshold_for_accuracy
+    from glassbert.inference.translator import Translator
 
     loaded = load(model_folder(model))
+    if isinstance(loaded, Translator):
+        raise UserError(f"{model} is a translator; use `glassbert translate {model}`")
     if accuracy is not None:
         abstain_below = max(abstain_below, threshold_for_accuracy(loaded, accuracy))
     name = "stdin" if source == "-" else source
@@ -84,14 +88,15 @@ def evaluate(
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
     json: bool = False,
 ) -> None:
-    """Measure a fine-tuned model on a file of labelled examples, or a pre-trained one on a corpus.
+    """Measure a model on what it was trained for: labelled examples, sentence pairs, or a corpus.
 
     Parameters
     ----------
     model:
         Model folder, or folder of a run.
     data:
-        File of labelled examples; or a folder of `corpus build`, for a pre-trained model.
+        File of labelled examples; of sentence pairs (or FILE,FILE), for a translator; a folder of
+        `corpus build`, for a pre-trained model.
     min_:
         Fail, with exit code 5, unless a metric is at least this high: f1=0.9; may be given several times.
         For a metric that is better when low, such as mse or ece, it is the highest allowed.
@@ -111,12 +116,15 @@ def evaluate(
     from rich.console import Console
 
     from glassbert.cli.evaluation import evaluate_file
-    from glassbert.inference.model import load
+    from glassbert.inference.loading import load
+    from glassbert.inference.translator import Translator
     from glassbert.reports.page import write_report
     from glassbert.reports.terminal import render
 
     gates = [_gate(text) for text in min_ or ()]
     loaded = load(model_folder(model))
+    if isinstance(loaded, Translator):
+        return check_gates(gates, _measure_translator(loaded, data, skip_bad, is_json=json))
     if (data / MANIFEST).is_file():
         return check_gates(gates, _measure_corpus(loaded, data, is_json=json))
     options = _read_options(set_, format, skip_bad)
@@ -131,6 +139,27 @@ def evaluate(
         width = {"width": console.width} if console.is_terminal else {}
         print(render(evaluation, is_terminal=console.is_terminal, **width))
     check_gates(gates, evaluation.metrics())
+
+
+def _measure_translator(
+    translator: "Translator", data: Path, skip_bad: int, *, is_json: bool
+) -> dict[str, float]:
+    """Print BLEU and chrF on sentence pairs, by the usual search; return them."""
+    from glassbert.data.parallel import ParallelFiles
+
+    pairs = ParallelFiles.of(data, skip_bad=skip_bad)
+    report = translator.evaluate(pairs)
+    for bad in pairs.bad:
+        remark(f"left out {bad.where}: {bad.reason}")
+    num_pairs = sum(group.sentences for group in report.by_length)
+    if is_json:
+        print_json({"metrics": report.metrics(), "examples": num_pairs, **report.to_json()})
+        return report.metrics()
+    print(f"BLEU  {report.bleu:.2f}   {report.bleu_signature}")
+    print(f"chrF  {report.chrf:.2f}   {report.chrf_signature}")
+    for group in report.by_length:
+        print(f"{group.words:>8} words  BLEU {group.bleu:.2f}  ({group.sentences:,} sentences)")
+    return report.metrics()
 
 
 def _measure_corpus(loaded: "Model", folder: Path, *, is_json: bool) -> dict[str, float]:

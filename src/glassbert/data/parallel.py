@@ -73,14 +73,14 @@ class ParallelFiles:
                 before = f" ({self.skip_bad} bad rows before it)" if self.skip_bad else ""
                 raise DataError(
                     f"{row.where}: {row.reason}{before}; correct it, "
-                    f"or leave bad rows out with --set data.skip_bad={max(10, 10 * self.skip_bad)}"
+                    f"or leave bad rows out with --skip-bad {max(10, 10 * self.skip_bad)}"
                 )
 
     def _rows(self) -> Iterator[SentencePair | BadRow]:
         if self.target is not None:
-            return _checked(self._aligned_rows(self.target), self.source)
+            return _checked(self._aligned_rows(self.target), self.source, self.target)
         is_json = unpacked_name(self.source).endswith(".jsonl")
-        return _checked(self._json_rows() if is_json else self._tsv_rows(), self.source)
+        return _checked(self._json_rows() if is_json else self._tsv_rows(), self.source, self.source)
 
     def _tsv_rows(self) -> Iterator[SentencePair | str]:
         for number, line in enumerate(read_lines(self.source), start=1):
@@ -122,14 +122,17 @@ class ParallelFiles:
             yield SentencePair(source_line, target_line, number)
 
 
-def _checked(rows: Iterator[SentencePair | str], path: Path) -> Iterator[SentencePair | BadRow]:
+def _checked(
+    rows: Iterator[SentencePair | str], source: Path, target: Path
+) -> Iterator[SentencePair | BadRow]:
     """Give bad rows, which come as the reason alone, their place; a pair with an empty side is one too."""
     for number, row in enumerate(rows, start=1):
         if isinstance(row, str):
-            yield BadRow(f"{path}:{number}", row)
+            yield BadRow(f"{source}:{number}", row)
             continue
         empty = [name for name, side in (("source", row.source), ("target", row.target)) if not side.strip()]
         if empty:
-            yield BadRow(f"{path}:{number}", f"empty {' and '.join(empty)}")
+            place = target if empty == ["target"] else source
+            yield BadRow(f"{place}:{number}", f"empty {' and '.join(empty)}")
         else:
             yield row

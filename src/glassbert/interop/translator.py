@@ -35,6 +35,11 @@ def write_translator(
 def read_translator(folder: Path) -> tuple[Network, SubwordTokenizer]:
     """Return the network and the vocabulary of a folder; they must fit each other."""
     source = read_source(folder)
+    if not (folder / "tokenizer.json").is_file():
+        raise ModelError(
+            f"no tokenizer.json in {folder}; a translator needs the one it was trained with (Marian's "
+            "SentencePiece files are not read)"
+        )
     network, tokenizer = build_network(source), SubwordTokenizer.load(folder)
     config = network.config
     if len(tokenizer) != config.vocab_size:

@@ -1,8 +1,8 @@
 """Chinese and English in one text, taken apart as CMRC 2018's script does: characters here, words there.
 
-The script leaves English to NLTK: its Punkt model finds the ends of sentences, its word tokenizer divides them
-by the rules of the Penn Treebank. Both are written here anew, so that a score needs neither that package nor
-the data it downloads. Of the abbreviations that Punkt has learnt, the usual ones are known here.
+The script leaves English to NLTK: its Punkt model finds the ends of sentences, its word tokenizer divides
+them by the rules of the Penn Treebank. Both are written here anew, so that a score needs neither that package
+nor the data it downloads. Of the abbreviations that Punkt has learnt, the usual ones are known here.
 """
 
 import re
@@ -17,9 +17,9 @@ _CHINESE_OR_RUN = re.compile("[\u4e00-\u9fa5]|[^\u4e00-\u9fa5]+")
 _SENTENCE_END = re.compile(r"""(?<=[.?!])(?:[])}"']*\s+|(?=[;:@*({\[!?])|(?=[])}"']+[^\s\])}"']))""")
 _LAST_WORD = re.compile(r"(\w[\w.,]*)\.$")
 _LETTER, _NUMBER = re.compile(r"[^\W\d]"), re.compile(r"\d[\d,.]*")
-_ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof st jr sr gen sen rep col lt maj co corp inc ltd bros vs ave ft "
-    "jan feb aug sept oct nov dec u.s u.k u.n u.s.a u.s.s.r d.c n.y n.j l.a a.m p.m a.d ph.d".split()
+_ABBREVIATION = re.compile(
+    r"mr|mrs|ms|dr|prof|st|jr|sr|gen|sen|rep|col|lt|maj|co|corp|inc|ltd|bros|vs|ave|ft|jan|feb|aug|sept|oct|nov"
+    r"|dec|u\.s|u\.k|u\.n|u\.s\.a|u\.s\.s\.r|d\.c|n\.y|n\.j|l\.a|a\.m|p\.m|a\.d|ph\.d"
 )
 # Marks that always stand alone: brackets, signs, quotes, dashes.
 _ALONE = r'\[\]"()<>{};@#$%&?!' + "\u00ab\u00bb\u2018\u201e\u2012-\u2015"
@@ -92,7 +92,7 @@ def _goes_on(before: str, after: str) -> bool:
     word = _LAST_WORD.search(before)
     if word is None:
         return False
-    if word[1] in _ABBREVIATIONS or _LETTER.fullmatch(word[1]):
+    if _ABBREVIATION.fullmatch(word[1]) or _LETTER.fullmatch(word[1]):
         return True
     return _NUMBER.fullmatch(word[1]) is not None and (after.islower() or after in tuple(";:,.!?"))
 
