@@ -42,7 +42,7 @@ TEXTS = [
     "5. the fifth",
     "smith, r.s.; jones",
     "at the end.) then more",
-    "who?\"me\"",
+    'who?"me"',
 ]
 
 if __name__ == "__main__":
