@@ -60,6 +60,7 @@ def build_app() -> cyclopts.App:
 def _add_common_options(app: cyclopts.App) -> None:
     """Let ``app.meta`` run any verb with the options that all of them have."""
     app.meta.group_parameters = cyclopts.Group("With every verb")
+    app.meta.suppress_keyboard_interrupt = app.suppress_keyboard_interrupt
 
     @app.meta.default
     def launch(

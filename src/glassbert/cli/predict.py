@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from glassbert.data.readers.record import Notes
     from glassbert.inference.model import Model
     from glassbert.inference.translator import Translator
+    from glassbert.reports.evaluation import Evaluation
     from glassbert.tasks.form import Prediction
 
 
@@ -113,13 +114,10 @@ def evaluate(
     json:
         Print the result as JSON.
     """
-    from rich.console import Console
-
     from glassbert.cli.evaluation import evaluate_file
     from glassbert.inference.loading import load
     from glassbert.inference.translator import Translator
     from glassbert.reports.page import write_report
-    from glassbert.reports.terminal import render
 
     gates = [_gate(text) for text in min_ or ()]
     loaded = load(model_folder(model))
@@ -129,16 +127,23 @@ def evaluate(
         return check_gates(gates, _measure_corpus(loaded, data, is_json=json))
     options = _read_options(set_, format, skip_bad)
     evaluation = evaluate_file(loaded, model, task or loaded.form.name, data, options, remark)
-    console = Console()
     if report is not None:
         write_report(report, evaluation)
         remark(f"the report is in {report}")
-    if json:
-        print_json(evaluation.to_json())
-    else:
-        width = {"width": console.width} if console.is_terminal else {}
-        print(render(evaluation, is_terminal=console.is_terminal, **width))
+    _print_evaluation(evaluation, is_json=json)
     check_gates(gates, evaluation.metrics())
+
+
+def _print_evaluation(evaluation: "Evaluation", *, is_json: bool) -> None:
+    from rich.console import Console
+
+    from glassbert.reports.terminal import render
+
+    if is_json:
+        return print_json(evaluation.to_json())
+    console = Console()
+    width = {"width": console.width} if console.is_terminal else {}
+    print(render(evaluation, is_terminal=console.is_terminal, **width))
 
 
 def _measure_translator(
