@@ -189,6 +189,9 @@ def test_evaluate_scores_a_translator_on_pairs(
     captured = capsys.readouterr()
     assert captured.out.startswith(f"BLEU  {expected.bleu:.2f}   nrefs:1|")
     assert "bleu is" in captured.err
+    assert main(["evaluate", str(folder), str(path), "--report", str(tmp_path / "page.html")]) == 2
+    assert "--report, --task, --format and --set are for labelled examples" in capsys.readouterr().err
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_predict_sends_a_translator_to_its_own_verb(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,8 @@ punkt_tab) and conlleval.pl of 2004-01-26; none of them is here, nor needed. Fig
 
 "random" are answers put together from words that normalisation drops, changes or divides, and tags in any
 order, legal or not. "real" are predictions of two models: the demo model, fine-tuned by `train answer` and
-`train tag` for some minutes, asked about texts that were written for this file in English and Chinese.
+`train tag` for some minutes (in part on questions made from templates), asked about texts that were written
+for this file in English and Chinese.
 "none" is the probability that there is no answer. Each row of answers has its own two figures, exact match
 and F1.
 """

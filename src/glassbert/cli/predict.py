@@ -121,9 +121,12 @@ def evaluate(
 
     gates = [_gate(text) for text in min_ or ()]
     loaded = load(model_folder(model))
+    is_corpus = (data / MANIFEST).is_file()
+    if (is_corpus or isinstance(loaded, Translator)) and (report or task or format or set_):
+        raise UserError("--report, --task, --format and --set are for labelled examples; leave them out")
     if isinstance(loaded, Translator):
         return check_gates(gates, _measure_translator(loaded, data, skip_bad, is_json=json))
-    if (data / MANIFEST).is_file():
+    if is_corpus:
         return check_gates(gates, _measure_corpus(loaded, data, is_json=json))
     options = _read_options(set_, format, skip_bad)
     evaluation = evaluate_file(loaded, model, task or loaded.form.name, data, options, remark)
