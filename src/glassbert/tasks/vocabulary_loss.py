@@ -98,5 +98,4 @@ def smoothed_vocabulary_loss(
         smoothing: The probability that is taken from the right piece and spread over all pieces.
     """
     # Sums over a vocabulary are kept in full precision, whatever the rest of the model computes in.
-    with torch.autocast(features.device.type, enabled=False):
-        return _VocabularyLoss.apply(features.float(), weight, bias, labels, smoothing)
+    return _VocabularyLoss.apply(features.float(), weight, bias, labels, smoothing)
