@@ -3,8 +3,8 @@
 Both sides do whole updates (forward, backward, clipping, AdamW) on the same MLM + NSP examples. transformers
 gets them padded to the longest of the batch, as its collators do, in three batch sizes, of which the fastest
 counts. Every engine runs in a process of its own; rounds are interleaved and medians compared. The limit is
-what the matrix products of our step alone would take: three for each linear layer, the vocabulary at masked
-places only.
+what the matrix products of our step alone would take: three for each linear layer; the vocabulary, and the
+last block but for its keys and values, at the places that are read only.
 
     python benchmarks/pretrain.py [CORPUS] [--vocabulary FILE] [--rounds N] [--dropout P]
 """
@@ -173,11 +173,15 @@ def limit_runs(case: Case, corpus: Path, dropout: float) -> dict[str, Run]:
     batches = [task.batch(step) for step in range(case.num_batches)]
     num_tokens = sum(batch.num_real_tokens for batch in batches) // len(batches)
     num_masked = sum(batch.num_predictions for batch in batches) // len(batches)
+    num_read = num_masked + sum(len(batch.lengths) for batch in batches) // len(batches)
     width, wide, depth = shape.hidden_size, shape.intermediate_size, shape.num_hidden_layers
     products = [
-        (4 * depth, num_tokens, width, width),
-        (depth, num_tokens, width, wide),
-        (depth, num_tokens, wide, width),
+        (4 * (depth - 1) + 2, num_tokens, width, width),
+        (depth - 1, num_tokens, width, wide),
+        (depth - 1, num_tokens, wide, width),
+        (2, num_read, width, width),
+        (1, num_read, width, wide),
+        (1, num_read, wide, width),
         (1, num_masked, width, width),
         (1, num_masked, width, shape.vocab_size),
     ]

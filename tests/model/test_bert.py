@@ -41,6 +41,46 @@ def test_fast_and_glass_path_agree_for_every_option(shape: BertConfig) -> None:
 
 
 @pytest.mark.parametrize("shape", variants())
+@pytest.mark.parametrize("is_glass", [False, True])
+def test_heads_say_the_same_when_the_last_block_leaves_out_what_they_do_not_read(
+    shape: BertConfig, is_glass: bool
+) -> None:
+    model = new_bert(ModelConfig(encoder=shape, head="pretraining"), seed=0).eval()
+    batch = Batch.from_lists([[2, 7, 9, 3], [2, 8, 3], [2, 8, 9, 3]])
+    at = torch.tensor([9, 1, 4, 3, 1])  # in any order, twice, a first token, none of a sequence
+    whole = model(batch, predict_at=at)
+    seen: dict[str, Tensor] = {}
+    tap = Tap(lambda name, value: seen.setdefault(name, value)) if is_glass else None
+    part = model(batch, predict_at=at, heads_only=True, tap=tap)
+    for name in ("pooled", "mlm", "nsp"):
+        torch.testing.assert_close(getattr(part, name), getattr(whole, name), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(part.hidden, whole.hidden[[0, 1, 3, 4, 7, 9]], atol=1e-6, rtol=1e-5)
+    if is_glass:
+        assert len(seen["enc.1.out"]) == batch.layout.num_tokens  # who looks sees everything
+
+
+def test_gradients_are_the_same_when_the_last_block_leaves_out_what_nobody_reads() -> None:
+    shape = replace(SHAPE, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    model = new_bert(ModelConfig(encoder=shape, head="classify", labels=("a", "b")), seed=0)
+    batch = Batch.from_lists([[2, 7, 9, 3], [2, 8, 3]])
+    gradients = []
+    for heads_only in (False, True):
+        model.zero_grad()
+        labels = model(batch, heads_only=heads_only).labels
+        assert labels is not None
+        labels.square().sum().backward()
+        gradients.append([parameter.grad for parameter in model.parameters()])
+    for whole, part in zip(*gradients, strict=True):
+        torch.testing.assert_close(part, whole, atol=1e-6, rtol=1e-5)
+
+
+def test_heads_that_read_every_token_get_every_token() -> None:
+    model = new_bert(ModelConfig(encoder=SHAPE, head="tag", labels=("O", "B-x")), seed=0).eval()
+    batch = Batch.from_lists([[2, 7, 9, 3], [2, 8, 3]])
+    torch.testing.assert_close(model(batch, heads_only=True).labels, model(batch).labels)
+
+
+@pytest.mark.parametrize("shape", variants())
 def test_a_text_gets_the_same_answer_alone_and_in_any_company(shape: BertConfig) -> None:
     model = new_bert(ModelConfig(encoder=shape), seed=0).eval()
     alone = model(Batch.from_lists([[2, 7, 9, 3]])).hidden

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,7 @@ class Model:
             raise UserError(f"the text has no [MASK]{cut}; write [MASK] where a word is to be filled in")
         with torch.inference_mode():
             batch = Batch.from_lists([encoding.ids], [encoding.segments])
-            logits = self.engine.network(batch, predict_at=torch.tensor(places)).mlm
+            logits = self.engine.network(batch, predict_at=torch.tensor(places), heads_only=True).mlm
             best = logits.softmax(dim=-1).topk(min(top, logits.size(-1)))
         pieces = self.tokenizer.vocabulary.pieces
         return [
@@ -168,7 +168,8 @@ class Model:
         self, examples: Sequence[Example], *, abstain_below: float = 0.0
     ) -> list[Prediction]:
         """Return what the model says of each example, in order."""
-        found = predictions(self.form, self.engine.network, examples) if examples else []
+        network = partial(self.engine.network, heads_only=True)
+        found = predictions(self.form, network, examples) if examples else []
         return with_abstention(found, abstain_below)
 
 

@@ -83,14 +83,36 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList([Block(config) for _ in range(config.num_hidden_layers)])
         self.final_norm = layer_norm(config) if config.norm_position == "pre" else None
 
-    def forward(self, batch: Batch, tap: Tap | None = None) -> Tensor:
-        """Return the last hidden states, (T, D)."""
+    def forward(self, batch: Batch, tap: Tap | None = None, only: Tensor | None = None) -> Tensor:
+        """Return the last hidden states, (T, D); of the tokens in ``only``, (M, D), if it is given.
+
+        The last block then leaves out what nobody reads, unless a tap wants to see it.
+        """
+        chosen = None if only is None else batch.layout.only(only)
         hidden = self.embeddings(batch, within(tap, "emb"))
         for index, block in enumerate(self.blocks):
-            hidden = block(hidden, batch.layout, tap=within(tap, f"enc.{index}"))
+            is_last = index == len(self.blocks) - 1
+            wanted = chosen if is_last and not tap else None
+            hidden = block(hidden, batch.layout, only=wanted, tap=within(tap, f"enc.{index}"))
         if self.final_norm is not None:
             hidden = self.final_norm(hidden)
-        return tap("enc.out", hidden) if tap else hidden
+        if tap:
+            hidden = tap("enc.out", hidden)
+            return hidden if only is None else hidden[only]
+        return hidden
+
+    def at(self, batch: Batch, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the last hidden states of each sequence's first token, (B, D), and at ``places``, (M, D)."""
+        read, first, others = first_and(batch, places)
+        hidden = self(batch, only=read)
+        return hidden[first], hidden[others]
+
+
+def first_and(batch: Batch, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the tokens that are first in their sequence or at ``places``; where in them each kind is."""
+    starts = batch.layout.starts.to(batch.ids.device)
+    read, where = torch.unique(torch.cat([starts, places]), return_inverse=True)
+    return read, where[: len(starts)], where[len(starts) :]
 
 
 @dataclass(frozen=True)
@@ -98,7 +120,7 @@ class Output:
     """What a pass computed; a head that the model lacks, or was not asked for, is None."""
 
     hidden: Tensor
-    """Last hidden states, (T, D)."""
+    """Last hidden states, (T, D); with `heads_only`, of the tokens that the heads read."""
     pooled: Tensor | None = None
     """(B, D)."""
     mlm: Tensor | None = None
@@ -136,18 +158,27 @@ class Bert(nn.Module):
         if self.mlm is not None and self.config.encoder.tie_word_embeddings:
             self.mlm.decoder.weight = self.encoder.embeddings.token.weight
 
-    def forward(self, batch: Batch, *, predict_at: Tensor | None = None, tap: Tap | None = None) -> Output:
+    def forward(
+        self,
+        batch: Batch,
+        *,
+        predict_at: Tensor | None = None,
+        heads_only: bool = False,
+        tap: Tap | None = None,
+    ) -> Output:
         """Run the encoder and its heads.
 
         Args:
             predict_at: Indices into the packed tokens, (M,), where the MLM head shall predict: vocabulary
                 logits at every token would cost more than the encoder itself.
+            heads_only: Let the last block leave out the tokens that no head reads.
             tap: Receives every intermediate; its presence selects the glass path.
         """
-        hidden = self.encoder(batch, tap)
-        pooled = (
-            self.pooler(hidden[batch.layout.starts.to(hidden.device)]) if self.pooler is not None else None
-        )
+        first, read = batch.layout.starts.to(batch.ids.device), None
+        if heads_only and self.config.head not in ("tag", "answer"):
+            read, first, predict_at = first_and(batch, first[:0] if predict_at is None else predict_at)
+        hidden = self.encoder(batch, tap, read)
+        pooled = self.pooler(hidden[first]) if self.pooler is not None else None
         output = Output(
             hidden=hidden,
             pooled=pooled,

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from glassbert.config import BertConfig
 from glassbert.model.attention import Attention
 from glassbert.model.cache import BlockCache
-from glassbert.model.layout import Layout
+from glassbert.model.layout import Chosen, Layout
 from glassbert.model.linear import Linear
 from glassbert.model.tap import Tap, within
 
@@ -63,14 +63,23 @@ class Block(nn.Module):
         x: Tensor,
         layout: Layout,
         *,
+        only: Chosen | None = None,
         memory: Tensor | None = None,
         memory_layout: Layout | None = None,
         tap: Tap | None = None,
     ) -> Tensor:
-        """Return the next hidden states, (T, D). A block with cross-attention needs ``memory``, (S, D)."""
+        """Return the next hidden states, (T, D). A block with cross-attention needs ``memory``, (S, D).
+
+        Args:
+            only: Tokens whose next states are wanted, (M, D); all are looked at, but nothing else is computed
+                of the others.
+        """
 
         def attend_to_self(inner: Tensor, residual: Tensor) -> Tensor:
-            return self.attention(inner, layout, residual=residual, tap=within(tap, "attn"))
+            if only is None:
+                return self.attention(inner, layout, residual=residual, tap=within(tap, "attn"))
+            queries, residual = inner[only.index], residual[only.index]
+            return self.attention(queries, only, memory=inner, memory_layout=layout, residual=residual)
 
         def attend_to_memory(inner: Tensor, residual: Tensor) -> Tensor:
             assert self.cross_attention is not None

@@ -72,9 +72,28 @@ class Layout:
         shapes = zip(self.lengths, memory.lengths, strict=True)
         return [Run(len(list(group)), *shape) for shape, group in groupby(shapes)]
 
+    def only(self, index: Tensor) -> "Chosen":
+        """Return the layout of some tokens, (M,), in order and at least one of each sequence."""
+        counts = torch.bincount(self.owners[index.cpu()], minlength=len(self.lengths))
+        return Chosen(tuple(counts.tolist()), index, self)
+
     def split(self, packed: Tensor) -> tuple[Tensor, ...]:
         """Return views of ``packed``, (T, ...), one per sequence."""
         return packed.split(self.lengths)
+
+
+@dataclass(frozen=True)
+class Chosen(Layout):
+    """Some tokens of a packed batch, which keep the positions that they have in their sequences."""
+
+    index: Tensor
+    """Where they stand in the whole batch, (M,)."""
+    whole: Layout
+
+    @cached_property
+    def positions(self) -> Tensor:
+        """Return each token's position in its own sequence, (M,)."""
+        return self.whole.positions[self.index.cpu()]
 
 
 @dataclass(frozen=True)

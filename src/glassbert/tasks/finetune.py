@@ -26,7 +26,7 @@ from glassbert.tasks.form import LOWER_IS_BETTER, E, Input, P, TaskForm, packed
 from glassbert.tasks.forward import decoded, raw_outputs
 from glassbert.tasks.reached import ReachedEmbedding, reached_rows, whole_table
 from glassbert.tasks.registry import TASK_OF_HEAD, form_class
-from glassbert.tasks.task import depth_in_bert
+from glassbert.tasks.task import depth_in_bert, flops_in_blocks
 from glassbert.text.tokenizer import Tokenizer
 
 EXTRA_WEIGHTS = "task.safetensors"
@@ -71,8 +71,8 @@ class FineTuneModule(nn.Module):
         Evaluation comes through here too: the weights of a sharded model are only there inside this call.
         """
         if isinstance(part, Batch):
-            return self.bert(part)
-        return self._form.losses(self.bert(packed(part, self.device)), part)
+            return self.bert(part, heads_only=True)
+        return self._form.losses(self.bert(packed(part, self.device), heads_only=True), part)
 
 
 class FineTune(Generic[E, P]):
@@ -199,12 +199,10 @@ class FineTune(Generic[E, P]):
         return list(self.module.bert.encoder.blocks)
 
     def flops_per_token(self) -> float:
-        shape = self.config.encoder
-        in_blocks = sum(p.numel() for p in self.module.bert.encoder.blocks.parameters() if p.dim() > 1)
-        mean_length = float(np.mean([len(one) for windows in self.train_inputs for one in windows]))
-        scores = 2 * mean_length * shape.hidden_size * shape.num_hidden_layers
-        # Two operations a number going forward, twice that going back.
-        return (2.0 if self.form.settings.freeze_encoder else 6.0) * (in_blocks + scores)
+        length = float(np.mean([len(one) for windows in self.train_inputs for one in windows]))
+        share_read = 1 / length if self.config.head == "classify" else 1.0
+        flops = flops_in_blocks(self.module.bert.encoder, length, share_read)
+        return flops / 3 if self.form.settings.freeze_encoder else flops
 
     def _epoch(self, number: int) -> list[Any]:
         """Return the batches of an epoch; only the latest is kept."""

@@ -20,7 +20,7 @@ from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.layout import Batch, Layout
-from glassbert.tasks.task import depth_in_bert
+from glassbert.tasks.task import depth_in_bert, flops_in_blocks
 from glassbert.tasks.vocabulary_loss import vocabulary_loss
 from glassbert.text.tokenizer import Tokenizer
 
@@ -38,15 +38,15 @@ class PretrainModule(nn.Module):
         device = self.bert.encoder.embeddings.token.weight.device
         layout = Layout(part.lengths)
         ids, segments = _tensor(part.ids, device), _tensor(part.segments, device)
-        hidden = self.bert.encoder(Batch(ids, segments, layout))
-        features = self.bert.mlm.features(hidden[_tensor(part.predict_at, device)])  # (M, D)
+        first, chosen = self.bert.encoder.at(Batch(ids, segments, layout), _tensor(part.predict_at, device))
+        features = self.bert.mlm.features(chosen)  # (M, D)
         decoder = self.bert.mlm.decoder
         loss, num_correct = vocabulary_loss(
             features, decoder.weight, decoder.bias, _tensor(part.mlm_labels, device)
         )
         sums = {"mlm_loss": loss, "mlm_accuracy": num_correct}
         if part.pair_labels is not None:
-            sums |= self._pair_sums(hidden[layout.starts.to(device)], _tensor(part.pair_labels, device))
+            sums |= self._pair_sums(first, _tensor(part.pair_labels, device))
         return sums
 
     def _pair_sums(self, first: Tensor, labels: Tensor) -> dict[str, Tensor]:
@@ -173,12 +173,9 @@ class Pretrain:
     def flops_per_token(self) -> float:
         bert, settings = self.module.bert, self.objective.settings
         assert bert.mlm is not None
-        shape = bert.config.encoder
-        in_blocks = sum(p.numel() for p in bert.encoder.blocks.parameters() if p.dim() > 1)
+        share_read = settings.mask.select_prob
         in_head = bert.mlm.dense.weight.numel() + bert.mlm.decoder.weight.numel()
-        scores = 2 * settings.max_length * shape.hidden_size * shape.num_hidden_layers
-        # Two operations a number going forward, twice that going back.
-        return 6.0 * (in_blocks + scores + settings.mask.select_prob * in_head)
+        return flops_in_blocks(bert.encoder, settings.max_length, share_read) + 6.0 * share_read * in_head
 
 
 def _tensor(array: Any, device: torch.device) -> Tensor:

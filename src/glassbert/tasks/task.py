@@ -6,6 +6,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
+from glassbert.model.bert import Encoder
+
 
 class Task(Protocol):
     """Something the engine can train. Data is a pure function of the step, so a run can go on anywhere."""
@@ -66,6 +68,22 @@ def depth_in_bert(name: str, num_blocks: int) -> int:
     if ".encoder.blocks." in name:
         return 1 + int(name.split(".encoder.blocks.")[1].split(".")[0])
     return 1 + num_blocks
+
+
+def flops_in_blocks(encoder: Encoder, length: float, share_read: float = 1.0) -> float:
+    """Return the operations of training a BERT's blocks on one token of a sequence of ``length``.
+
+    Args:
+        share_read: Part of the tokens that a head reads; of the others, the last block computes nothing but
+            keys and values.
+    """
+    in_all = sum(p.numel() for p in encoder.blocks.parameters() if p.dim() > 1)
+    in_last = sum(p.numel() for p in encoder.blocks[-1].parameters() if p.dim() > 1)
+    unread = in_last - 2 * encoder.embeddings.norm.normalized_shape[0] ** 2
+    scores = 2 * length * encoder.embeddings.norm.normalized_shape[0]
+    in_scores = scores * (len(encoder.blocks) - (1 - share_read))
+    # Two operations a number going forward, twice that going back.
+    return 6.0 * (in_all - (1 - share_read) * unread + in_scores)
 
 
 @runtime_checkable

@@ -1,6 +1,7 @@
 """After training: what the held-out rows say of the best weights is measured, corrected and written down."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def settle(folder: Path, task: FineTune[Any, Any], tell: Callable[[str], None]) 
         return run["metrics"]
     network, _ = build(read_source(folder))
     form = load_form(folder, run["task"], task.tokenizer, network.config)
-    raw = raw_outputs(form, network, task.dev_inputs)
+    raw = raw_outputs(form, partial(network, heads_only=True), task.dev_inputs)
     tuning = form.tune(task.dev, task.dev_inputs, raw)
     tuned = {**run["task"], **tuning.run, "temperature": tuning.temperature}
     form = load_form(folder, tuned, task.tokenizer, network.config)
