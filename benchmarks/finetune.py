@@ -53,7 +53,7 @@ MINILM, DEMO = "minilm", "demo"
 CASES = {
     "wnut17": Case("tag", "tag/wnut17.train.conll.gz", "tag/wnut17.dev.conll.gz", MINILM, 2.0, 800, 1000),
     "sst2": Case(
-        "classify", "classify/SST-2.train.tsv.gz", "classify/SST-2.dev.tsv.gz", MINILM, 2.0, 2000, 872
+        "classify", "classify/SST-2.train.tsv.gz", "classify/SST-2.dev.tsv.gz", MINILM, 2.0, 8000, 872
     ),
     "cluener": Case("tag", "tag/cluener.train.jsonl.gz", "tag/cluener.dev.jsonl.gz", DEMO, 2.0, 1280, 1000),
     "afqmc": Case("pair", "pair/AFQMC.train.tsv.gz", "pair/AFQMC.dev.tsv.gz", DEMO, 2.0, 2000, 1000),

@@ -174,6 +174,21 @@ def test_the_run_is_told_in_run_json(tmp_path: Path) -> None:
     assert "glassbert" in read_json(tmp_path / "last" / "run.json")
 
 
+def test_a_budget_that_is_over_before_the_first_step_is_told(tmp_path: Path) -> None:
+    with pytest.raises(RunFailed, match=r"^train\.minutes=1e-06 were over before the first step") as caught:
+        run(tmp_path, steps=None, minutes=1e-6)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "last").exists(), "an untrained model is no result"
+
+
+def test_a_run_whose_minutes_are_over_is_finished_when_it_has_learnt(tmp_path: Path) -> None:
+    run(tmp_path, steps=2)
+    told: list[str] = []
+    result = run(tmp_path, told=told, steps=None, minutes=1e-6)
+    assert (result.is_finished, result.step) == (True, 2)
+    assert told == ["going on from checkpoint-2"]
+
+
 @pytest.mark.slow
 def test_twenty_kills_change_no_bit(tmp_path: Path) -> None:
     """Kill -9 at random moments, some of them during a save, and go on each time."""

@@ -146,6 +146,24 @@ def test_the_average_is_the_mean_of_the_last_checkpoints(finished: Finished) -> 
     assert read_json(out / "averaged" / "run.json")["average_of"] == ["checkpoint-6", "checkpoint-8"]
 
 
+def test_one_checkpoint_is_neither_averaged_nor_measured_twice(data: Path, tmp_path: Path) -> None:
+    beams: list[int] = []
+    told: list[str] = []
+
+    def decode(network: Any, sources: Any, *, beam: int) -> Any:
+        beams.append(beam)
+        return best_targets(network, sources, beam=beam)
+
+    recipe = TranslateRecipe.of(tables(data, steps=2))
+    assert recipe.task.average_last == 2
+    result = train_translator(recipe, tmp_path, decode, told.append)
+    assert [path.name for path in checkpoints(tmp_path)] == ["checkpoint-2"]
+    assert beams == [recipe.task.dev_beam, recipe.task.final_beam]
+    assert not any(line.startswith("average of") for line in told)
+    assert not (tmp_path / "averaged").exists()
+    assert (result.model, result.best_step) == (tmp_path / "best", 2)
+
+
 def test_models_of_different_shapes_are_not_averaged(finished: Finished, data: Path, tmp_path: Path) -> None:
     settings = tables(data, steps=1)
     settings["model"]["hidden_size"] = 16

@@ -145,6 +145,10 @@ class TaskForm(Protocol[E_contra, P]):
     def settings(self) -> TaskSettings: ...
 
     @property
+    def max_length(self) -> int:
+        """Tokens of an input at most; longer text is cut or becomes several windows."""
+
+    @property
     def extra(self) -> nn.Module | None:
         """Weights beyond those of BERT, such as the transitions of a CRF; kept in a file of their own."""
 

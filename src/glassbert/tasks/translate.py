@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from glassbert.config import TransformerConfig
 from glassbert.data.translation import EncodedPairs, TranslateBatch, TranslateObjective
@@ -21,6 +20,7 @@ from glassbert.interop.translator import write_translator
 from glassbert.metrics.translation import TranslationReport, translation
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.seq2seq import Transformer
+from glassbert.model.sharded import full
 from glassbert.tasks.vocabulary_loss import smoothed_vocabulary_loss
 from glassbert.text.subword import SubwordTokenizer
 
@@ -123,7 +123,7 @@ class Translate:
             [*ids[:limit], self.tokenizer.end_id] for ids in self.tokenizer.ids_of_batch(held_out.sources)
         ]
         # A whole copy: decoding does not go through the hooks that gather the weights of a sharded module.
-        state = {name: _whole(parameter).cpu() for name, parameter in self.module.named_parameters()}
+        state = {name: full(parameter).cpu() for name, parameter in self.module.named_parameters()}
         written = held_out.write(self._network_of(state), sources)
         guess = [self.tokenizer.decode(ids) for ids in written]
         return translation(held_out.targets, guess, held_out.sources, tokenizer=held_out.bleu_tokenizer)
@@ -184,8 +184,3 @@ def held_out_batches(pairs: EncodedPairs, batch_tokens: int) -> list[TranslateBa
 def _packed(ids: NDArray[Any], lengths: tuple[int, ...], device: torch.device) -> Batch:
     packed = torch.from_numpy(ids).to(device)
     return Batch(packed, torch.zeros_like(packed), Layout(lengths))
-
-
-def _whole(parameter: Tensor) -> Tensor:
-    parameter = parameter.detach()
-    return parameter.full_tensor() if isinstance(parameter, DTensor) else parameter

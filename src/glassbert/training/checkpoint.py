@@ -14,6 +14,7 @@ from torch import Tensor
 
 from glassbert.errors import ModelError, RunFailed
 from glassbert.interop.weights import save_tensors
+from glassbert.model.sharded import full
 from glassbert.storage import (
     LEFT_OVER_ENDINGS,
     is_disk_full,
@@ -22,7 +23,7 @@ from glassbert.storage import (
     sha256_of,
     write_json,
 )
-from glassbert.training.processes import full, like
+from glassbert.training.processes import like
 
 MANIFEST = "manifest.json"
 PROGRESS = "progress.json"

@@ -109,9 +109,8 @@ def make_task(recipe: FineTuneRecipe, rows: Rows, tell: Tell) -> FineTune[Any, A
         seed=settings.seed,
     )
     task.check_metric()
-    limit = getattr(form, "max_length", limit)
     for what, inputs in (("train", task.train_inputs), ("dev", task.dev_inputs)):
-        for line in describe(what, tokenizer, inputs, limit):
+        for line in describe(what, tokenizer, inputs, form.max_length):
             tell(line)
     tell(f"learning rate {settings.learning_rate:g}, batches of {settings.batch_size}, seed {settings.seed}")
     return task

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from glassbert.errors import RunFailed
 from glassbert.tasks.task import Task
 from glassbert.training.checkpoint import newest_good, sweep
 from glassbert.training.processes import Processes
@@ -96,6 +97,11 @@ def _train(
             if should_stop and not is_last:
                 tell(f"stopped after step {state.step}; the same command goes on from there")
                 return TrainResult(state.step, False, metrics, state.progress.best, state.progress.best_step)
+        if not state.step:
+            raise RunFailed(
+                f"train.minutes={settings.minutes} were over before the first step and nothing was learnt; "
+                "give more, and another folder with --out"
+            )
         state.save_model(run / "last", about)
     return TrainResult(state.step, True, metrics, state.progress.best, state.progress.best_step)
 

@@ -88,12 +88,6 @@ class Processes:
             raise error or UserError("the main process failed; its message says why")
 
 
-def full(tensor: Tensor) -> Tensor:
-    """Return the whole of a tensor that may be sharded; every process must ask."""
-    tensor = tensor.detach()
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-
-
 def reshard(module: nn.Module) -> None:
     """Let go of weights that a forward pass without a backward one has left gathered: they may be stale."""
     for part in module.modules():

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from glassbert.errors import RunFailed
+from glassbert.model.sharded import full
 from glassbert.storage import new_folder
 from glassbert.tasks.task import RemembersData, Task
 from glassbert.training.checkpoint import (
@@ -24,7 +25,7 @@ from glassbert.training.checkpoint import (
     save_checkpoint,
 )
 from glassbert.training.optimizer import Average, make_optimizer, set_rate
-from glassbert.training.processes import Processes, full, like, reshard
+from glassbert.training.processes import Processes, like, reshard
 from glassbert.training.schedule import rate_factor
 from glassbert.training.settings import TrainSettings
 from glassbert.training.step import StepResult, train_step

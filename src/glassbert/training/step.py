@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from glassbert.errors import RunFailed
-from glassbert.training.processes import full
+from glassbert.model.sharded import full
 
 
 @dataclass(frozen=True)

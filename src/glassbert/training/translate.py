@@ -156,8 +156,10 @@ def _average(
     best: float | None,
     tell: Tell,
 ) -> None:
-    """Write the average of the last checkpoints; if it is the best model on dev, also as that."""
+    """Write the average of the last checkpoints, if there are several; if best on dev, also as that."""
     folders = checkpoints(out)[-recipe.task.average_last :]
+    if len(folders) < 2:
+        return  # the model of one checkpoint has been measured already
     names = [folder.name for folder in folders]
     done = out / "averaged"
     if done.is_dir() and read_json(done / "run.json").get("average_of") == names:
