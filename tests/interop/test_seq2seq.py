@@ -7,8 +7,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from glassbert.errors import ModelError, UserError
-from glassbert.interop.seq2seq import build_network, is_encoder_decoder, write_network
+from glassbert.interop.seq2seq import build_network, write_network
 from glassbert.interop.source import read_source
+from glassbert.interop.translator_config import is_encoder_decoder
 from glassbert.model.layout import Batch
 from glassbert.storage import read_json
 from small_translators import KINDS, START, small_network, small_transformer

@@ -5,7 +5,7 @@ from pathlib import Path
 from glassbert.inference.model import Model
 from glassbert.inference.model import load as load_encoder
 from glassbert.inference.translator import Translator, load_translator
-from glassbert.interop.seq2seq import is_encoder_decoder
+from glassbert.interop.translator_config import is_encoder_decoder
 from glassbert.model_names import hub_names, model_folder
 from glassbert.storage import read_json
 

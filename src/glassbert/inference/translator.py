@@ -15,8 +15,9 @@ from glassbert.data.parallel import ParallelFiles
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
 from glassbert.interop.ctranslate2 import export_ctranslate2
-from glassbert.interop.seq2seq import Network, is_encoder_decoder
+from glassbert.interop.seq2seq import Network
 from glassbert.interop.translator import read_translator
+from glassbert.interop.translator_config import is_encoder_decoder
 from glassbert.metrics.translation import TranslationReport, translation
 from glassbert.model.layout import Batch
 from glassbert.model.seq2seq import Transformer

@@ -8,15 +8,13 @@ else in the network minds their order, so every weight that reads or writes them
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from glassbert.config import BertConfig, TransformerConfig
-from glassbert.errors import ModelError, UserError
+from glassbert.config import TransformerConfig
+from glassbert.errors import ModelError
 from glassbert.interop.huggingface import check_tensor
-from glassbert.interop.names import nearest
 from glassbert.model.seq2seq import Transformer
 
 # Ours, theirs; `{}` stands for the number of a block.
@@ -37,120 +35,8 @@ _TENSORS = {"embeddings.token.weight": _SHARED, "output.bias": "final_logits_bia
 _BLOCK_NUMBER = re.compile(r"(?<=blocks\.)\d+")
 
 # What older files also hold: copies of the shared matrix, and the position table, which is computed.
-_COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
-_COMPUTED = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
-
-# Our field of the encoder, or of the whole, and their key.
-_ENCODER_KEYS = {
-    "vocab_size": "vocab_size",
-    "hidden_size": "d_model",
-    "num_hidden_layers": "encoder_layers",
-    "num_attention_heads": "encoder_attention_heads",
-    "intermediate_size": "encoder_ffn_dim",
-    "hidden_act": "activation_function",
-    "hidden_dropout_prob": "dropout",
-    "attention_probs_dropout_prob": "attention_dropout",
-    "max_position_embeddings": "max_position_embeddings",
-    "initializer_range": "init_std",
-    "pad_token_id": "pad_token_id",
-}
-_OUTER_KEYS = {
-    "num_decoder_layers": "decoder_layers",
-    "decoder_start_token_id": "decoder_start_token_id",
-    "eos_token_id": "eos_token_id",
-}
-# Keys that stand twice, for two sides that are equal here.
-_TWINS = {
-    "decoder_attention_heads": "encoder_attention_heads",
-    "decoder_ffn_dim": "encoder_ffn_dim",
-    "decoder_vocab_size": "vocab_size",
-    "num_hidden_layers": "encoder_layers",
-}
-# Keys that would change the computation; only the value that we compute is accepted.
-_FIXED: dict[str, Any] = {
-    "scale_embedding": True,
-    "share_encoder_decoder_embeddings": True,
-    "tie_word_embeddings": True,
-    "is_encoder_decoder": True,
-    "is_decoder": False,
-    "normalize_before": False,
-    "normalize_embedding": False,
-    "add_final_layer_norm": False,
-    "add_bias_logits": False,
-    "static_position_embeddings": True,
-    "extra_pos_embeddings": 0,
-}
-# Keys that change nothing of the computation, or only training by others.
-_IGNORED = {
-    "architectures", "model_type", "transformers_version", "torch_dtype", "dtype", "use_cache", "_num_labels",
-    "_name_or_path", "activation_dropout", "encoder_layerdrop", "decoder_layerdrop", "bos_token_id",
-    "forced_eos_token_id", "force_bos_token_to_be_generated", "bad_words_ids", "num_beams", "max_length",
-    "classif_dropout", "classifier_dropout", "gradient_checkpointing", "id2label", "label2id", "num_labels",
-    "save_step", "tokenizer_class", "output_attentions", "output_hidden_states", "return_dict",
-}  # fmt: skip
-_MARIAN_EPS = 1e-5
-_SWISH = {"swish": "silu"}
-
-
-def is_marian(config: TransformerConfig) -> bool:
-    """Whether MarianMTModel computes the same with the same weights."""
-    shape = config.encoder
-    return (
-        shape.norm_position == "post"
-        and shape.positions == "sinusoidal"
-        and shape.tie_word_embeddings
-        and shape.use_bias
-        and not shape.gated_mlp
-        and shape.layer_norm_eps == _MARIAN_EPS
-    )
-
-
-def write_marian_config(config: TransformerConfig, dtype: str) -> dict[str, Any]:
-    """Return the content of a config.json that `transformers` loads as MarianMTModel."""
-    assert is_marian(config)
-    data: dict[str, Any] = {"architectures": ["MarianMTModel"], "model_type": "marian", "dtype": dtype}
-    data |= {theirs: getattr(config.encoder, ours) for ours, theirs in _ENCODER_KEYS.items()}
-    data |= {theirs: getattr(config, ours) for ours, theirs in _OUTER_KEYS.items()}
-    data |= {twin: data[key] for twin, key in _TWINS.items() if twin != "num_hidden_layers"}
-    data |= {key: _FIXED[key] for key in ("scale_embedding", "share_encoder_decoder_embeddings")}
-    data |= {"tie_word_embeddings": True, "is_encoder_decoder": True}
-    # Generation would otherwise force the end at a Marian of another vocabulary.
-    return data | {"forced_eos_token_id": config.eos_token_id}
-
-
-def read_marian_config(data: Mapping[str, Any], source: str) -> TransformerConfig:
-    """Return the config that a MarianMTModel's config.json describes.
-
-    Args:
-        source: The file's name, for messages.
-    """
-    known = {*_ENCODER_KEYS.values(), *_OUTER_KEYS.values(), *_TWINS, *_FIXED, *_IGNORED}
-    for key, value in data.items():
-        if key not in known:
-            guess = nearest(key, known)
-            hint = f"did you mean {guess!r}?" if guess else "remove it, if it does not change the model"
-            raise ModelError(f"{source}: unknown key {key!r}; {hint}")
-        if key in _FIXED and value != _FIXED[key]:
-            raise ModelError(f"{source}: {key}={value!r}; only {_FIXED[key]!r} is supported")
-        if key in _TWINS and value not in (data.get(_TWINS[key]), None):
-            raise ModelError(
-                f"{source}: {key}={value!r} but {_TWINS[key]}={data.get(_TWINS[key])!r}; "
-                "only sides of one shape are supported"
-            )
-    missing = [
-        key for key in ("scale_embedding", *_ENCODER_KEYS.values(), *_OUTER_KEYS.values()) if key not in data
-    ]
-    if missing:
-        raise ModelError(f"{source}: no {missing[0]}; is it the config.json of a MarianMTModel?")
-    shape = {ours: data[theirs] for ours, theirs in _ENCODER_KEYS.items()}
-    shape["hidden_act"] = _SWISH.get(shape["hidden_act"], shape["hidden_act"])
-    try:
-        encoder = BertConfig(**shape, positions="sinusoidal", type_vocab_size=1, layer_norm_eps=_MARIAN_EPS)
-        return TransformerConfig(
-            encoder=encoder, **{ours: data[theirs] for ours, theirs in _OUTER_KEYS.items()}
-        )
-    except (UserError, TypeError) as error:
-        raise ModelError(f"{source}: {error}") from None
+COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+COMPUTED = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
 
 def to_marian(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -162,7 +48,7 @@ def to_marian(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         axis = _feature_axis(name)
         if axis is not None:
             tensor = tensor.index_select(axis, _order(tensor.size(axis)))
-        tensors[_theirs(name)] = tensor[None] if name == "output.bias" else tensor
+        tensors[marian_name(name)] = tensor[None] if name == "output.bias" else tensor
     return tensors
 
 
@@ -179,13 +65,13 @@ def from_marian(tensors: Mapping[str, Tensor], config: TransformerConfig, source
     expected.pop("output.weight")
     state: dict[str, Tensor] = {}
     for name, shape in expected.items():
-        tensor = stored.pop(_theirs(name), None)
+        tensor = stored.pop(marian_name(name), None)
         if tensor is None:
             raise ModelError(
-                f"{source.parent}: {_theirs(name)} is missing; the file does not fit {source.name}"
+                f"{source.parent}: {marian_name(name)} is missing; the file does not fit {source.name}"
             )
         tensor = tensor.flatten() if name == "output.bias" else tensor
-        check_tensor(_theirs(name), tensor, shape, source)
+        check_tensor(marian_name(name), tensor, shape, source)
         axis = _feature_axis(name)
         if axis is not None:
             tensor = tensor.index_select(axis, _order(tensor.size(axis)).argsort())
@@ -199,8 +85,8 @@ def from_marian(tensors: Mapping[str, Tensor], config: TransformerConfig, source
 
 def _without_copies(tensors: Mapping[str, Tensor], source: Path) -> dict[str, Tensor]:
     """Return the tensors with the shared matrix standing once; copies of it must agree."""
-    stored = {name: tensor for name, tensor in tensors.items() if name not in _COMPUTED}
-    for name in _COPIES:
+    stored = {name: tensor for name, tensor in tensors.items() if name not in COMPUTED}
+    for name in COPIES:
         if name in stored:
             copy = stored.pop(name)
             if not torch.equal(copy, stored.setdefault(_SHARED, copy)):
@@ -210,7 +96,8 @@ def _without_copies(tensors: Mapping[str, Tensor], source: Path) -> dict[str, Te
     return stored
 
 
-def _theirs(name: str) -> str:
+def marian_name(name: str) -> str:
+    """Return the file's name of our tensor."""
     if name in _TENSORS:
         return _TENSORS[name]
     module, _, parameter = name.rpartition(".")

@@ -3,23 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from glassbert.config import BertConfig, LstmConfig, TransformerConfig
+from glassbert.config import LstmConfig, TransformerConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.folder import DTYPES
 from glassbert.interop.huggingface import check_tensor
-from glassbert.interop.marian import (
-    from_marian,
-    is_marian,
-    read_marian_config,
-    to_marian,
-    write_marian_config,
-)
+from glassbert.interop.marian import from_marian, to_marian
 from glassbert.interop.source import Source
+from glassbert.interop.translator_config import is_marian, read_translator_config, write_marian_config
 from glassbert.interop.weights import WEIGHTS, write_weights
 from glassbert.model.lstm import Lstm
 from glassbert.model.seq2seq import Transformer
@@ -49,14 +43,9 @@ def write_network(network: Network, folder: Path, *, dtype: str = "float32") -> 
     write_json(folder / "config.json", data)
 
 
-def is_encoder_decoder(config: Mapping[str, Any]) -> bool:
-    """Whether the content of a config.json describes a model that `build_network` makes."""
-    return config.get("model_type") == "marian" or config.get("architectures") in (["Transformer"], ["Lstm"])
-
-
 def build_network(source: Source) -> Network:
     """Make an encoder-decoder of what was read; every weight must be there and fit."""
-    config = _read_config(source.config, str(source.config_path))
+    config = read_translator_config(source.config, str(source.config_path))
     with torch.device("meta"):
         network: Network = Lstm(config) if isinstance(config, LstmConfig) else Transformer(config)
     if isinstance(config, TransformerConfig) and source.config.get("model_type") == "marian":
@@ -74,22 +63,6 @@ def build_network(source: Source) -> Network:
 
 def _is_tied(config: TransformerConfig | LstmConfig) -> bool:
     return isinstance(config, LstmConfig) or config.encoder.tie_word_embeddings
-
-
-def _read_config(data: Mapping[str, Any], source: str) -> TransformerConfig | LstmConfig:
-    if data.get("model_type") == "marian":
-        return read_marian_config(data, source)
-    if not is_encoder_decoder(data):
-        raise ModelError(f"{source}: not an encoder-decoder; expected model_type 'marian', or one of our own")
-    fields = {
-        key: value for key, value in data.items() if key not in ("architectures", "model_type", "dtype")
-    }
-    try:
-        if data["architectures"] == ["Lstm"]:
-            return LstmConfig(**fields)
-        return TransformerConfig(**fields | {"encoder": BertConfig(**fields["encoder"])})
-    except (UserError, TypeError, KeyError) as error:
-        raise ModelError(f"{source}: {error}") from None
 
 
 def _check(network: Network, state: Mapping[str, Tensor], source: Path) -> None:

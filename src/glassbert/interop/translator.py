@@ -10,9 +10,9 @@ import torch
 import glassbert
 from glassbert.config import TransformerConfig
 from glassbert.errors import ModelError
-from glassbert.interop.marian import is_marian
 from glassbert.interop.seq2seq import Network, build_network, write_network
 from glassbert.interop.source import read_source
+from glassbert.interop.translator_config import is_marian
 from glassbert.storage import write_atomically, write_json
 from glassbert.text.subword import SubwordTokenizer
 
