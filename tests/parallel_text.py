@@ -54,6 +54,23 @@ def encoded(tokenizer: SubwordTokenizer, pairs: list[tuple[str, str]]) -> Encode
     return encode_pairs(rows, tokenizer, max_length=64)
 
 
+def ctranslate2_texts(
+    folder: Path, tokenizer: SubwordTokenizer, texts: list[str], *, max_length: int
+) -> list[str]:
+    """Return what CTranslate2 writes with the model in ``folder``, by a beam of 4."""
+    import ctranslate2
+
+    results = ctranslate2.Translator(str(folder), device="cpu").translate_batch(
+        [[tokenizer.pieces[id_] for id_ in tokenizer.ids_of(text)] for text in texts],
+        beam_size=4,
+        max_decoding_length=max_length,
+        min_decoding_length=0,
+        return_end_token=True,
+    )
+    ids = {piece: id_ for id_, piece in enumerate(tokenizer.pieces)}
+    return [tokenizer.decode([ids[piece] for piece in one.hypotheses[0]]) for one in results]
+
+
 def small_network(*, seed: int = 0, **changes: Any) -> Transformer:
     """Return a fresh Transformer over the joint vocabulary."""
     published = TransformerConfig().encoder

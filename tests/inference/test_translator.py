@@ -9,7 +9,7 @@ from glassbert.data.parallel import ParallelFiles
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.translator import Translator, best_targets, load_translator
 from glassbert.interop.translator import write_translator
-from parallel_text import sentence_pairs, small_network, small_tokenizer, write_tsv
+from parallel_text import ctranslate2_texts, sentence_pairs, small_network, small_tokenizer, write_tsv
 from small_translators import small_lstm
 
 TEXTS = [source for source, _ in sentence_pairs(12, seed=2)]
@@ -181,21 +181,11 @@ def test_parallel_text_is_scored(translator: Translator, tmp_path: Path) -> None
 
 
 def test_an_exported_translator_writes_the_same_text(translator: Translator, tmp_path: Path) -> None:
-    ctranslate2 = pytest.importorskip("ctranslate2")
     translator.export_ctranslate2(tmp_path / "exported")
-    pieces = translator.tokenizer.pieces
-    theirs = ctranslate2.Translator(str(tmp_path / "exported"), device="cpu").translate_batch(
-        [[pieces[id_] for id_ in translator.tokenizer.ids_of(text)] for text in TEXTS],
-        beam_size=4,
-        max_decoding_length=12,
-        min_decoding_length=0,
-        return_end_token=True,
-    )
-    ids = {piece: id_ for id_, piece in enumerate(pieces)}
+    theirs = ctranslate2_texts(tmp_path / "exported", translator.tokenizer, TEXTS, max_length=12)
     ours = translator.translate(TEXTS, translator.usual_settings(max_length=12))
-    assert [translator.tokenizer.decode([ids[piece] for piece in one.hypotheses[0]]) for one in theirs] == [
-        one.text for one in ours
-    ]
+    assert theirs == [one.text for one in ours]
+    pieces = translator.tokenizer.pieces
     recurrent = Translator(small_lstm(vocab_size=len(pieces)), translator.tokenizer, {})
     with pytest.raises(ModelError, match="this is an LSTM; nothing was written"):
         recurrent.export_ctranslate2(tmp_path / "other")

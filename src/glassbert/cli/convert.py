@@ -1,4 +1,4 @@
-"""`convert`: any BERT that we can read, as a folder that `transformers` and glassbert load."""
+"""`convert`: any BERT that we can read, for `transformers` and glassbert; a translator, for CTranslate2."""
 
 from pathlib import Path
 from typing import Literal
@@ -12,32 +12,42 @@ def convert(
     destination: Path,
     /,
     *,
-    dtype: Literal["float32", "float16", "bfloat16"] | None = None,
+    to: Literal["transformers", "ctranslate2"] = "transformers",
+    dtype: Literal["float32", "float16", "bfloat16", "int8"] | None = None,
     force: bool = False,
     json: bool = False,
 ) -> None:
-    """Rewrite a model as a plain folder of config.json, model.safetensors and tokenizer files.
+    """Rewrite a BERT as a plain folder of safetensors, or a translator as a folder of CTranslate2.
 
     Parameters
     ----------
     source:
-        Folder with safetensors, pytorch_model.bin, or Google's bert_model.ckpt files.
+        Folder with safetensors, pytorch_model.bin, or Google's bert_model.ckpt files; or a translator.
     destination:
         Folder to write; it must be new or empty.
+    to:
+        transformers: config.json, model.safetensors and tokenizer files, of a BERT. ctranslate2: what
+        `ctranslate2.Translator` loads, of a translator; the package ctranslate2 must be installed.
     dtype:
-        How to store the numbers; as the source does when not given.
+        How to store the numbers, int8 for CTranslate2 only; as the source does when not given, for
+        CTranslate2 as float32.
     force:
         Replace a destination that holds something.
     json:
-        Print what became of the tensors as JSON.
+        Print what became of the model as JSON.
     """
+    folder = model_folder(source)
+    if to == "ctranslate2":
+        _export(folder, destination, dtype, force, json)
+        return
     from glassbert.interop.folder import convert as convert_folder
 
-    report = convert_folder(model_folder(source), destination, dtype=dtype, may_replace=force)
+    report = convert_folder(folder, destination, dtype=dtype, may_replace=force)
     if json:
         print_json(
             {
                 "destination": str(destination),
+                "to": to,
                 "kept": len(report.kept),
                 "unexpected": list(report.unexpected),
                 "dtype": dtype or report.dtype,
@@ -48,3 +58,13 @@ def convert(
     for line in report.lines():
         remark(line)
     print(destination)
+
+
+def _export(folder: Path, destination: Path, dtype: str | None, force: bool, json: bool) -> None:
+    from glassbert.inference.translator import load_translator
+
+    load_translator(folder).export_ctranslate2(destination, quantization=dtype, may_replace=force)
+    if json:
+        print_json({"destination": str(destination), "to": "ctranslate2", "dtype": dtype or "float32"})
+    else:
+        print(destination)

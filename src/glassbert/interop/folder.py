@@ -14,6 +14,7 @@ from glassbert.interop.config_json import write_config
 from glassbert.interop.huggingface import LoadReport, build, state_for_file
 from glassbert.interop.sentence_transformers import read_sentence_settings
 from glassbert.interop.source import Source, read_source
+from glassbert.interop.translator_config import is_encoder_decoder
 from glassbert.interop.weights import WEIGHTS, write_weights
 from glassbert.model.bert import Bert
 from glassbert.storage import new_folder, sha256_of, write_atomically, write_json
@@ -49,12 +50,14 @@ def write_model(
 def convert(
     source_folder: Path, out: Path, *, dtype: str | None = None, may_replace: bool = False
 ) -> LoadReport:
-    """Rewrite any model that we can read as a folder that `transformers` loads.
+    """Rewrite any BERT that we can read as a folder that `transformers` loads.
 
     Args:
         dtype: How to store the numbers; as the source does when not given.
     """
     source = read_source(source_folder, may_unpickle=True)
+    if is_encoder_decoder(source.config):
+        raise UserError(f"{source_folder} is a translator, which only `--to ctranslate2` can convert; add it")
     network, report = build(source)
     tokenizer = Tokenizer.load(source_folder)
     read_sentence_settings(source_folder)  # refuses now what `load` would refuse later

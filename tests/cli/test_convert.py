@@ -1,0 +1,108 @@
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from glassbert.cli.main import main
+from glassbert.inference.translator import load_translator
+from glassbert.interop.translator import write_translator
+from oracles import make_oracle, save_oracle
+from parallel_text import ctranslate2_texts, sentence_pairs, small_network, small_tokenizer
+from small_translators import small_lstm
+
+TEXTS = [source for source, _ in sentence_pairs(8, seed=2)]
+EXPORTED = ["config.json", "model.bin", "shared_vocabulary.json"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    network = small_network(seed=4)
+    with torch.no_grad():
+        network.output.bias[1] = 2.5
+    folder = tmp_path_factory.mktemp("translator")
+    write_translator(network, small_tokenizer(), folder, run={})
+    return folder
+
+
+def fails(capsys: pytest.CaptureFixture[str], exit_code: int, *arguments: object) -> str:
+    """Return the one line on stderr that a mistake is answered with."""
+    assert main(["convert", *map(str, arguments)]) == exit_code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("glassbert: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_an_exported_translator_writes_the_same_text(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "fast"
+    assert main(["convert", str(folder), str(out), "--to", "ctranslate2"]) == 0
+    assert capsys.readouterr().out == f"{out}\n"
+    assert sorted(path.name for path in out.iterdir()) == EXPORTED
+    translator = load_translator(folder)
+    ours = translator.translate(TEXTS, translator.usual_settings(max_length=12))
+    theirs = ctranslate2_texts(out, translator.tokenizer, TEXTS, max_length=12)
+    assert theirs == [one.text for one in ours]
+    assert len(set(theirs)) > 1
+
+
+def test_a_run_folder_stands_for_its_best_model_and_json_tells_the_numbers(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(folder, tmp_path / "run" / "best")
+    sizes = {}
+    for dtype in ("float32", "float16", "bfloat16", "int8"):
+        out = tmp_path / dtype
+        words = ["convert", str(tmp_path / "run"), str(out), "--to", "ctranslate2", "--json"]
+        assert main([*words, "--dtype", dtype] if dtype != "float32" else words) == 0
+        answer = json.loads(capsys.readouterr().out)
+        assert answer == {"destination": str(out), "to": "ctranslate2", "dtype": dtype}
+        sizes[dtype] = (out / "model.bin").stat().st_size
+    assert sizes["int8"] < sizes["float16"] == sizes["bfloat16"] < sizes["float32"]
+
+
+def test_an_existing_folder_is_replaced_only_by_force(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "mine.txt").touch()
+    assert f"{out} is not empty" in fails(capsys, 2, folder, out, "--to", "ctranslate2")
+    assert [path.name for path in out.iterdir()] == ["mine.txt"]
+    assert main(["convert", str(folder), str(out), "--to", "ctranslate2", "--force"]) == 0
+    assert sorted(path.name for path in out.iterdir()) == EXPORTED
+
+
+def test_a_model_and_a_target_that_do_not_fit_are_refused(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    bert = save_oracle(make_oracle("BertForMaskedLM"), tmp_path / "bert")
+    recurrent = tmp_path / "recurrent"
+    recurrent.mkdir()
+    tokenizer = small_tokenizer()
+    write_translator(small_lstm(vocab_size=len(tokenizer)), tokenizer, recurrent, run={})
+    capsys.readouterr()
+    assert f"{bert} holds no translator" in fails(capsys, 4, bert, out, "--to", "ctranslate2")
+    assert "this is an LSTM; nothing was written" in fails(capsys, 4, recurrent, out, "--to", "ctranslate2")
+    for translator in (folder, recurrent):
+        told = fails(capsys, 2, translator, out)
+        assert f"{translator} is a translator, which only `--to ctranslate2` can convert" in told
+    assert "no config.json in nowhere" in fails(capsys, 4, "nowhere", out, "--to", "ctranslate2")
+    assert "dtype='int8'; expected one of float32" in fails(capsys, 2, bert, out, "--dtype", "int8")
+    assert "onnx" in fails(capsys, 2, folder, out, "--to", "onnx")
+    assert not out.exists()
+
+
+def test_without_ctranslate2_it_is_said_how_to_install_it(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2.converters.converter", None)
+    told = fails(capsys, 2, folder, tmp_path / "out", "--to", "ctranslate2")
+    assert "install it with `pip install ctranslate2`" in told
+    assert not (tmp_path / "out").exists()
