@@ -10,12 +10,11 @@ from glassbert.data.batching import batches_by_length
 from glassbert.inference.fused import fused
 from glassbert.model.bert import Bert, Output
 from glassbert.model.layout import Batch
+from glassbert.model.side_by_side import side_by_side
+from glassbert.tasks.forward import BATCH_TOKENS
 from glassbert.text.tokenizer import Encoding
 
 Answer = TypeVar("Answer")
-
-# About where activations still fit the cache and the matrix products are long enough to be efficient.
-BATCH_TOKENS = 2048
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,6 @@ class Engine:
         """Return an engine over a fused copy of ``network``; later changes of its weights are not seen."""
         return cls(fused(network), batch_tokens)
 
-    @torch.inference_mode()
     def map(
         self, encodings: Sequence[Encoding], answers: Callable[[Output, Batch, list[int]], Sequence[Answer]]
     ) -> list[Answer]:
@@ -40,9 +38,15 @@ class Engine:
             answers: Turns the output of a batch into one answer per sequence; the list holds the indices of
                 the batch's sequences in ``encodings``.
         """
-        results: dict[int, Answer] = {}
-        for indices in batches_by_length([len(encoding.ids) for encoding in encodings], self.batch_tokens):
+
+        @torch.inference_mode()
+        def answer(indices: list[int]) -> Sequence[Answer]:
             chosen = [encodings[index] for index in indices]
             batch = Batch.from_lists([e.ids for e in chosen], [e.segments for e in chosen])
-            results |= zip(indices, answers(self.network(batch), batch, indices), strict=True)
+            return answers(self.network(batch), batch, indices)
+
+        results: dict[int, Answer] = {}
+        batches = list(batches_by_length([len(encoding.ids) for encoding in encodings], self.batch_tokens))
+        for indices, found in zip(batches, side_by_side(answer, batches), strict=True):
+            results |= zip(indices, found, strict=True)
         return [results[index] for index in range(len(encodings))]

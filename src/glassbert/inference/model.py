@@ -20,6 +20,7 @@ from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.model.layout import Batch
 from glassbert.model.pooling import Pooling
+from glassbert.model.side_by_side import side_by_side
 from glassbert.model_names import model_folder
 from glassbert.storage import read_json
 from glassbert.tasks.finetune import load_form
@@ -169,7 +170,7 @@ class Model:
     ) -> list[Prediction]:
         """Return what the model says of each example, in order."""
         network = partial(self.engine.network, heads_only=True)
-        found = predictions(self.form, network, examples) if examples else []
+        found = predictions(self.form, network, examples, side_by_side) if examples else []
         return with_abstention(found, abstain_below)
 
 
