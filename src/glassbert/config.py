@@ -241,6 +241,27 @@ def _check_ends(start: int, end: int, vocab_size: int) -> None:
         raise UserError(f"decoder_start_token_id and eos_token_id are both {end}; a decoder needs two ids")
 
 
+def _transformer(num_layers: int, width: int, num_heads: int) -> TransformerConfig:
+    shape = replace(
+        _published_transformer(),
+        hidden_size=width,
+        num_hidden_layers=num_layers,
+        num_attention_heads=num_heads,
+        intermediate_size=4 * width,
+    )
+    return TransformerConfig(encoder=shape, num_decoder_layers=num_layers)
+
+
+TRANSLATOR_PRESETS: dict[str, TransformerConfig | LstmConfig] = {
+    "transformer-tiny": _transformer(2, 128, 4),
+    "transformer-small": _transformer(3, 256, 4),
+    "transformer-base": _transformer(6, 512, 8),
+    "transformer-big": _transformer(6, 1024, 16),
+    "lstm-small": LstmConfig(hidden_size=256),
+    "lstm-small-without-attention": LstmConfig(hidden_size=256, has_attention=False),
+}
+"""Translators by size; training gives them the vocabulary that it learns."""
+
 _SIZES = {
     "tiny": (2, 128, 2),
     "mini": (4, 256, 4),

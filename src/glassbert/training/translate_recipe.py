@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from glassbert.config import BertConfig, LstmConfig, TransformerConfig
+from glassbert.config import TRANSLATOR_PRESETS, BertConfig, LstmConfig, TransformerConfig
 from glassbert.data.parallel import ParallelFiles
 from glassbert.errors import UserError
 from glassbert.text.learn_subwords import SubwordSettings
@@ -24,16 +24,7 @@ _OPTIMIZER: dict[str, Any] = {
     "weight_decay": 0.0,
 }
 
-# Blocks of the encoder and of the decoder, width, heads.
-_TRANSFORMERS = {
-    "transformer-tiny": (2, 2, 128, 4),
-    "transformer-small": (3, 3, 256, 4),
-    "transformer-base": (6, 6, 512, 8),
-    "transformer-big": (6, 6, 1024, 16),
-}
-# Layers, width, attention.
-_LSTMS = {"lstm-small": (2, 256, True), "lstm-small-without-attention": (2, 256, False)}
-PRESETS = (*_TRANSFORMERS, *_LSTMS)
+PRESETS = tuple(TRANSLATOR_PRESETS)
 DEFAULT_PRESET = "transformer-small"
 
 
@@ -167,40 +158,34 @@ def _usual_rate(model: Mapping[str, Any], vocab_size: int) -> float:
 
 
 def _config_of(model: Mapping[str, Any], vocab_size: int) -> TransformerConfig | LstmConfig:
-    name = model["folder"]
+    start = TRANSLATOR_PRESETS[model["folder"]]
     changes = {key: value for key, value in model.items() if key != "folder"}
-    return (_lstm if name in _LSTMS else _transformer)(name, changes, vocab_size)
+    if isinstance(start, LstmConfig):
+        return _changed_lstm(start, changes, vocab_size)
+    return _changed_transformer(start, changes, vocab_size)
 
 
-def _transformer(name: str, changes: dict[str, Any], vocab_size: int) -> TransformerConfig:
+def _changed_transformer(
+    start: TransformerConfig, changes: dict[str, Any], vocab_size: int
+) -> TransformerConfig:
     names = [
         field.name for field in fields(BertConfig) if field.name not in ("vocab_size", "type_vocab_size")
     ]
     check_keys(changes, ("folder", "num_decoder_layers", *names), "model")
-    num_encoder, num_decoder, width, num_heads = _TRANSFORMERS[name]
-    width = changes.get("hidden_size", width)
     own: dict[str, Any] = {
         "vocab_size": vocab_size,
-        "num_hidden_layers": num_encoder,
-        "hidden_size": width,
-        "num_attention_heads": num_heads,
-        "intermediate_size": 4 * width,
+        "intermediate_size": 4 * changes.get("hidden_size", start.encoder.hidden_size),
     }
     # Who changes the depth of one side alone means both.
-    num_decoder = changes.pop("num_decoder_layers", changes.get("num_hidden_layers", num_decoder))
-    shape = replace(TransformerConfig().encoder, **own | changes)
-    return TransformerConfig(encoder=shape, num_decoder_layers=num_decoder)
+    depth = changes.get("num_hidden_layers", start.num_decoder_layers)
+    num_decoder_layers = changes.pop("num_decoder_layers", depth)
+    shape = replace(start.encoder, **own | changes)
+    return replace(start, encoder=shape, num_decoder_layers=num_decoder_layers)
 
 
-def _lstm(name: str, changes: dict[str, Any], vocab_size: int) -> LstmConfig:
+def _changed_lstm(start: LstmConfig, changes: dict[str, Any], vocab_size: int) -> LstmConfig:
     names = [
         field.name for field in fields(LstmConfig) if not field.name.endswith(("_token_id", "vocab_size"))
     ]
     check_keys(changes, ("folder", *names), "model")
-    num_layers, width, has_attention = _LSTMS[name]
-    own: dict[str, Any] = {
-        "num_hidden_layers": num_layers,
-        "hidden_size": width,
-        "has_attention": has_attention,
-    }
-    return LstmConfig(vocab_size=vocab_size, **own | changes)
+    return replace(start, vocab_size=vocab_size, **changes)
