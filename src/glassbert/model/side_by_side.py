@@ -1,15 +1,18 @@
 """Batches side by side: a thread for each, so that no thread waits for another within a layer."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from threading import Barrier, Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+Each = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+"""`map`, or `side_by_side`, which does the same faster."""
 
 _starting = Lock()
 

@@ -1,6 +1,6 @@
 """From examples to predictions: the same way in training's evaluations and in a loaded model."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 from glassbert.data.batching import batches_by_length
 from glassbert.model.bert import Output
 from glassbert.model.layout import Batch
+from glassbert.model.side_by_side import Each
 from glassbert.tasks.form import E, Input, P, TaskForm, packed
 
 BATCH_TOKENS = 2048
 """About where activations still fit the cache and the matrix products are long enough to be efficient."""
 
 Network = Callable[[Batch], Output]
-Each = Callable[[Callable[[list[int]], Any], Sequence[list[int]]], Iterable[Any]]
-"""`map`, or what does the same faster."""
 
 
 def predictions(form: TaskForm[E, P], network: Network, examples: Sequence[E], each: Each = map) -> list[P]:
