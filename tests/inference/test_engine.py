@@ -68,3 +68,8 @@ def test_answers_come_in_the_order_of_the_questions() -> None:
     encodings = small_tokenizer().encode_batch(texts)
     lengths = engine.map(encodings, lambda output, batch, _: list(batch.layout.lengths))
     assert lengths == [len(encoding.ids) for encoding in encodings]
+
+
+@pytest.mark.parametrize(("workers", "expected"), [(1, 11), (2, 12), (4, 12), (12, 11)])
+def test_workers_get_as_many_batches_each_where_there_are_enough(workers: int, expected: int) -> None:
+    assert len(list(batches_by_length([10] * 110, 100, multiple_of=workers))) == expected

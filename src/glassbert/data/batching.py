@@ -91,13 +91,20 @@ def fill_batches(lengths: NDArray[np.int32], batch_tokens: int) -> NDArray[np.in
     return np.array(borders)
 
 
-def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+def batches_by_length(
+    lengths: Sequence[int], batch_tokens: int, *, multiple_of: int = 1
+) -> Iterator[list[int]]:
     """Yield the indices of each batch, shortest sequences first.
 
     Neighbours have nearly equal lengths, so attention meets few shapes. The batches share the tokens evenly:
     a small last one would use the processor badly.
+
+    Args:
+        multiple_of: Workers that the batches are dealt to; where there is a batch for each, all get as many.
     """
     num_batches = max(1, round(sum(lengths) / batch_tokens))
+    if num_batches >= multiple_of:
+        num_batches = multiple_of * round(num_batches / multiple_of)
     budget = sum(lengths) / num_batches
     chosen: list[int] = []
     done = tokens = 0

@@ -46,7 +46,8 @@ class Engine:
             return answers(self.network(batch), batch, indices)
 
         results: dict[int, Answer] = {}
-        batches = list(batches_by_length([len(encoding.ids) for encoding in encodings], self.batch_tokens))
+        lengths = [len(encoding.ids) for encoding in encodings]
+        batches = list(batches_by_length(lengths, self.batch_tokens, multiple_of=torch.get_num_threads()))
         for indices, found in zip(batches, side_by_side(answer, batches), strict=True):
             results |= zip(indices, found, strict=True)
         return [results[index] for index in range(len(encodings))]

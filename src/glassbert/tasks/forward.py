@@ -58,7 +58,8 @@ def raw_outputs(
             note(output, chosen)
         return form.raw(output, chosen)
 
-    batches = list(batches_by_length([len(one) for one in flat], BATCH_TOKENS))
+    lengths = [len(one) for one in flat]
+    batches = list(batches_by_length(lengths, BATCH_TOKENS, multiple_of=torch.get_num_threads()))
     found: dict[int, NDArray[Any]] = {}
     for indices, raw in zip(batches, each(logits, batches), strict=True):
         found |= zip(indices, raw, strict=True)
