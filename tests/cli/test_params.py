@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from glassbert.cli.main import main
-from glassbert.config import ModelConfig, preset
+from glassbert.config import ModelConfig, TransformerConfig, preset
 from glassbert.interop.config_json import write_config
 from glassbert.interop.huggingface import state_for_file
+from glassbert.interop.translator_config import write_marian_config
 from glassbert.interop.weights import write_weights
 from glassbert.model.init import new_bert
 
@@ -99,6 +100,43 @@ def test_one_block_stands_for_all_unless_all_are_asked_for(capsys: pytest.Captur
         assert "85,054,464" in text
 
 
+def test_a_translator_has_sub_totals_for_each_side_and_no_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = run_json(capsys, "transformer-base")
+    assert answer["total"] == sum(group["count"] for group in answer["groups"]) == 48_242_496
+    assert answer["includes"] == ["embeddings", "encoder", "decoder", "output"]
+    names = [f"{side} block {index}" for side in ("encoder", "decoder") for index in range(6)]
+    assert [group["name"] for group in answer["groups"]] == ["embeddings", *names, "output"]
+    assert (answer["costs"], answer["totals"], answer["uncounted"]) == ([], {}, [])
+    row = answer["groups"][7]["rows"][5]
+    assert row["tensors"][0] == {"name": "decoder.blocks.0.cross_attention.query.weight", "shape": [512, 512]}
+    assert (row["count"], row["bytes"], row["share"]) == (262_656, 4 * 262_656, 262_656 / 48_242_496)
+    _, short, _ = run(capsys, "transformer-base")
+    _, full, _ = run(capsys, "transformer-base", "--all")
+    assert short.count(" attention.query") == 2
+    assert full.count(" attention.query") == 12
+    assert "each of 6 encoder blocks" in short
+    assert "decoder block 5" in full
+    for text in (short, full):
+        rows = {line.split("  ")[0]: " ".join(line.split("  ")[1:]).split() for line in text.splitlines()}
+        assert rows["= one decoder block"][0] == "4,204,032"
+        assert rows["= all 6 encoder blocks"][0] == "18,914,304"
+        assert rows["= all 6 decoder blocks"][0] == "25,224,192"
+        assert rows["= total"] == ["48,242,496", "100.00%", "184.0", "MiB"]
+        assert "ways to count" not in text
+        assert "activations  " not in text
+        assert "not given for translators" in text
+
+
+def test_a_recurrent_translator_has_layers(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "lstm-small")
+    rows = {line.split("  ")[0].strip(): line.split() for line in out.splitlines()}
+    assert "each of 2 encoder layers" in rows
+    assert rows["= one encoder layer"][4] == "395,264"
+    assert rows["= all 2 decoder layers"][5] == "1,052,672"
+    assert "E = 128 state of a direction" in out
+    assert "= recurrence" not in rows
+
+
 def test_a_pipe_gets_whole_lines_without_colours(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, errors = run(capsys, "large-zh")
     assert (code, errors) == (0, "")
@@ -143,6 +181,21 @@ def test_no_row_is_broken_on_a_terminal(columns: int, formula: str) -> None:
     assert " ".join(inner.split()) == f"mlp.inner 4096 x 1024, 4096 {formula} 4,198,400 1.29% 16.0 MiB"
 
 
+def test_no_row_of_a_translator_is_broken_on_a_narrow_terminal() -> None:
+    out = re.sub(r"\x1b\[[0-9;]*m", "", on_terminal(80, "params", "transformer-big"))
+    lines = out.replace("\r", "").split("\n")
+    assert max(map(len, lines)) <= 80
+    row = next(line for line in lines if "cross.output" in line)
+    assert " ".join(row.split()) == "cross.output 1024 x 1024, 1024 D x D + D 1,049,600 0.57% 4.0 MiB"
+    titles = [line.strip() for line in lines if "6 " in line and "blocks" in line]
+    assert [title.split("  ")[0] for title in titles] == [
+        "6 encoder blocks",
+        "= all 6 blocks",
+        "6 decoder blocks",
+        "= all 6 blocks",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -150,6 +203,8 @@ def test_no_row_is_broken_on_a_terminal(columns: int, formula: str) -> None:
         (["no/such/folder"], 4, "no file or folder no/such/folder"),
         (["base", "--length", "513"], 2, "length=513; expected 1 to 512"),
         (["base", "--lang", "fr"], 2, "fr"),
+        (["transformer-base", "--length", "9"], 2, "length=9, but the cost of a translator is not given"),
+        (["transformer-huge"], 2, "transformer-tiny, transformer-small"),
     ],
 )
 def test_a_mistake_is_one_line_with_its_exit_code(
@@ -171,8 +226,11 @@ def test_a_reader_that_leaves_early_is_no_failure() -> None:
 def test_neither_preset_nor_config_waits_for_torch(folder: Path) -> None:
     code = (
         "import sys; from glassbert.cli.main import main; "
-        "assert main(['params', 'base']) == main(['params', sys.argv[1]]) == 0; "
+        "assert all(main(['params', source]) == 0 for source in sys.argv[1:]); "
         "assert 'torch' not in sys.modules"
     )
-    command = [sys.executable, "-c", code, str(folder / "config.json")]
+    translator = folder / "translator.json"
+    translator.write_text(json.dumps(write_marian_config(TransformerConfig(), "float32")), encoding="utf-8")
+    sources = ["base", "lstm-small", str(folder / "config.json"), str(translator)]
+    command = [sys.executable, "-c", code, *sources]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

@@ -11,7 +11,7 @@ from glassbert.cli.params_tables import show
 from glassbert.glassbox.accounting import Accounting, Group
 from glassbert.glassbox.accounting import params as count_params
 from glassbert.glassbox.accounting_notes import Language
-from glassbert.glassbox.cost import Cost, default_lengths
+from glassbert.glassbox.cost import Cost
 from glassbert.glassbox.formula import Formula
 
 
@@ -29,9 +29,11 @@ def params(
     Parameters
     ----------
     source:
-        Preset (bert-base, large-zh, ...), config.json, or model folder, which is closed against its weights.
+        Preset (bert-base, large-zh, transformer-base, lstm-small, ...), config.json, or model folder, which
+        is closed against its weights.
     length:
-        Tokens of a sequence, for operations and activation memory; may be given more than once.
+        Tokens of a sequence, for operations and activation memory; may be given more than once. Not for
+        translators.
     all:
         Show every block, not one for all.
     lang:
@@ -40,7 +42,7 @@ def params(
         Print one object with "total", "groups" and "includes", all rows included.
     """
     accounting = count_params(source, language=lang)
-    costs = [accounting.cost(tokens) for tokens in length or default_lengths(accounting.config)]
+    costs = [accounting.cost(tokens) for tokens in length or accounting.usual_lengths]
     if json:
         print_json(_as_json(accounting, costs))
     else:

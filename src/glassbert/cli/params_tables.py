@@ -7,6 +7,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from glassbert.config import BertConfig
 from glassbert.glassbox.accounting import Accounting, Group, Row
 from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.cost import BYTES_PER_NUMBER, TRAINING_FACTOR, Cost
@@ -26,6 +27,7 @@ _MEANINGS = {
     "B": "blocks",
     "N": "heads",
     "H": "head size",
+    "E": "state of a direction",
 }
 
 
@@ -53,9 +55,12 @@ def _sections(
     yield _counted(accounting, every_block=every_block, is_wide=is_wide)
     if accounting.uncounted:
         yield _uncounted(accounting, is_wide=is_wide)
-    yield _totals(accounting)
+    if accounting.totals:
+        yield _totals(accounting)
     yield _weights(accounting)
     config = accounting.config
+    if not isinstance(config, BertConfig):
+        return
     letters = {"B": config.num_hidden_layers, "N": config.num_attention_heads, "H": config.head_size}
     yield f"{_legend(letters)}, L tokens of a sequence"
     yield _operations(costs)
@@ -68,16 +73,16 @@ def _legend(symbols: Mapping[str, int]) -> str:
 
 def _counted(accounting: Accounting, *, every_block: bool, is_wide: bool) -> Table:
     table = _table("layer", *_COUNTS)
-    blocks = accounting.blocks
-    shown = blocks if every_block else blocks[:1]
     for group in accounting.groups:
-        if group in blocks and group not in shown:
-            continue
-        stands_for_all = group in blocks and not every_block
-        title = f"each of {len(blocks)} blocks" if stands_for_all else group.name
-        _add_group(table, group, title, is_wide)
-        if group is shown[-1]:
-            _add_sum(table, f"all {len(blocks)} blocks", blocks)
+        equals = [other for other in accounting.blocks if other.stack == group.stack]
+        if every_block or not equals:
+            _add_group(table, group, group.name, is_wide)
+        elif group is equals[0]:
+            has_room = group.stack == _kind(group, is_wide)
+            title = f"each of {len(equals)} {group.stack}" if has_room else f"{len(equals)} {group.stack}"
+            _add_group(table, group, title, is_wide)
+        if equals and group is equals[-1]:
+            _add_sum(table, f"all {len(equals)} {_kind(group, is_wide)}", equals)
             table.add_section()
     _add_sum(table, "total", accounting.groups)
     return table
@@ -96,12 +101,18 @@ def _add_group(table: Table, group: Group, title: str, is_wide: bool) -> None:
     for row in group.rows:
         formula = f"{row.symbols} = {row.formula}" if is_wide else row.symbols
         table.add_row(f" {row.name}", row.shape, formula, *_counts([row]))
-    if "feed-forward" in group.subtotals:
+    if group.stack and len(group.subtotals) > 1:
         for part in group.subtotals:
             table.add_row(f" = {part}", "", "", *_counts(row for row in group.rows if row.part == part))
     if len(group.rows) > 1:
-        _add_sum(table, "one block" if "feed-forward" in group.subtotals else group.name, [group])
+        kind = _kind(group, is_wide).removesuffix("s")
+        _add_sum(table, f"one {kind}" if kind else group.name, [group])
     table.add_section()
+
+
+def _kind(group: Group, is_wide: bool) -> str:
+    """Return what a group and its equals are called: blocks, where there is no room for encoder blocks."""
+    return group.stack if is_wide else group.stack.split(" ")[-1]
 
 
 def _add_sum(table: Table, name: str, groups: Iterable[Group]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from glassbert.config import BertConfig
+from glassbert.config import BertConfig, LstmConfig, TransformerConfig
 from glassbert.glassbox.closing import StoredTensors
 
 Language = Literal["en", "zh"]
@@ -14,7 +14,7 @@ Language = Literal["en", "zh"]
 class Findings:
     """What the notes tell about."""
 
-    config: BertConfig
+    config: BertConfig | TransformerConfig | LstmConfig
     total: int
     includes: tuple[str, ...]
     excludes: Mapping[str, int]
@@ -23,6 +23,7 @@ class Findings:
     """The weight file that the table was closed against."""
     spare: tuple[str, ...]
     """What the file holds beyond what its architecture uses."""
+    is_preset: bool = False
 
 
 def write_notes(language: Language, findings: Findings) -> tuple[str, ...]:
@@ -34,13 +35,38 @@ def _notes(findings: Findings) -> Iterator[dict[Language, str]]:
     yield _contents(findings)
     if findings.stored is not None:
         yield from _file(findings.stored, findings)
-    yield _layer_norm(findings.config)
-    if findings.config.tie_word_embeddings:
-        yield _tie(findings.config)
-    if findings.config.positions != "learned":
+    config = findings.config
+    if isinstance(config, BertConfig):
+        yield from _of_encoder(config)
+    else:
+        yield from _of_translator(config, is_preset=findings.is_preset)
+
+
+def _of_encoder(config: BertConfig) -> Iterator[dict[Language, str]]:
+    yield _layer_norm(config.hidden_size)
+    if config.tie_word_embeddings:
+        yield _tie("MLM decoder", "MLM 的解码矩阵", config.vocab_size * config.hidden_size)
+    if config.positions != "learned":
         yield _POSITIONS
     yield _OPERATIONS
-    yield _activations(findings.config)
+    yield _activations(config)
+
+
+def _of_translator(
+    config: TransformerConfig | LstmConfig, *, is_preset: bool
+) -> Iterator[dict[Language, str]]:
+    width = config.hidden_size if isinstance(config, LstmConfig) else config.encoder.hidden_size
+    yield _layer_norm(width)
+    yield _SHARED
+    if isinstance(config, LstmConfig) or config.encoder.tie_word_embeddings:
+        yield _tie("output", "输出矩阵", config.vocab_size * width)
+    if isinstance(config, LstmConfig):
+        yield _GATES
+    elif config.encoder.positions != "learned":
+        yield _POSITIONS
+    if is_preset:
+        yield _vocabulary(config.vocab_size)
+    yield _NO_COSTS
 
 
 def _contents(findings: Findings) -> dict[Language, str]:
@@ -81,8 +107,7 @@ def _file(stored: StoredTensors, findings: Findings) -> Iterator[dict[Language, 
         }
 
 
-def _layer_norm(config: BertConfig) -> dict[Language, str]:
-    width = config.hidden_size
+def _layer_norm(width: int) -> dict[Language, str]:
     return {
         "en": "What LayerNorm's parameters multiply: the vector of one token has "
         f"{width} features. Their mean and standard deviation are taken over these {width} values alone, "
@@ -99,19 +124,45 @@ def _layer_norm(config: BertConfig) -> dict[Language, str]:
     }
 
 
-def _tie(config: BertConfig) -> dict[Language, str]:
-    count = config.vocab_size * config.hidden_size
+def _tie(layer: str, matrix: str, count: int) -> dict[Language, str]:
     return {
-        "en": f"The MLM decoder uses the token embedding's matrix, {count:,} numbers, which is counted "
-        "once, with the embeddings; of its own the decoder has one bias per piece of the vocabulary.",
-        "zh": f"MLM 的解码矩阵就是词嵌入矩阵（{count:,} 个数），只在嵌入层计一次；"
-        "解码层自己的参数只有偏置，词表中每个词片一个。",
+        "en": f"The {layer} uses the token embedding's matrix, {count:,} numbers, which is counted "
+        f"once, with the embeddings; of its own the {layer.split()[-1]} has one bias per piece of the "
+        "vocabulary.",
+        "zh": f"{matrix}就是词嵌入矩阵（{count:,} 个数），只在嵌入层计一次；"
+        "这一层自己的参数只有偏置，词表中每个词片一个。",
+    }
+
+
+def _vocabulary(size: int) -> dict[Language, str]:
+    return {
+        "en": f"A preset is counted with {size:,} pieces; training learns as many as vocabulary.size says, "
+        "and the token embedding and the output grow with them.",
+        "zh": f"预设按 {size:,} 个词片计；训练时词表大小由 vocabulary.size 决定，词嵌入和输出层随之变化。",
     }
 
 
 _POSITIONS: dict[Language, str] = {
     "en": "Positions are computed, not learned: they have no parameters.",
     "zh": "位置信息由公式算出，不是学出来的，没有参数。",
+}
+
+_SHARED: dict[Language, str] = {
+    "en": "Source and target share one vocabulary and one token embedding, which is counted once.",
+    "zh": "源语言和目标语言共用一个词表和一个词嵌入矩阵，只计一次。",
+}
+
+_GATES: dict[Language, str] = {
+    "en": "A layer of an LSTM has four gates; each has a matrix and a bias for its input, and a matrix and a "
+    "bias for the state of the token before. The encoder's layers have them for each direction, which has "
+    "half the width.",
+    "zh": "LSTM 的一层有四个门，每个门对输入和对前一个 token 的状态各有一个矩阵和一个偏置。"
+    "编码器的每一层在两个方向上各有一套，每个方向的宽度是一半。",
+}
+
+_NO_COSTS: dict[Language, str] = {
+    "en": "Operations and activation memory are not given for translators: they depend on two lengths.",
+    "zh": "翻译模型不给出运算量和激活内存：它们取决于源和目标两个长度。",
 }
 
 _OPERATIONS: dict[Language, str] = {

@@ -1,21 +1,20 @@
-"""The layers of an encoder and of what sits on it, with the formula of each count. No torch, no files.
+"""What tables of parameters are made of, with the formula of each count. No torch, no files.
 
-Legend: V vocabulary, S segments, P positions, D hidden size, I inner width, C labels.
+Legend: V vocabulary, D hidden size, I inner width.
 """
 
 import math
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from glassbert.config import BertConfig
 from glassbert.glassbox.formula import formula
 
-Part = Literal["embeddings", "attention", "LayerNorm", "feed-forward", "head"]
+Part = Literal["embeddings", "attention", "cross", "LayerNorm", "feed-forward", "recurrence", "head"]
 Shape = tuple[int, ...]
 
-# What may sit on the encoder, in the order of the table.
-TOPS = ("pooler", "mlm", "nsp", "labels", "span")
 BYTES_PER_PARAMETER = 4
 
 
@@ -53,6 +52,8 @@ class Group:
 
     name: str
     rows: tuple[Row, ...]
+    stack: str = ""
+    """What it is called together with its equals, such as `encoder blocks`; empty when it has none."""
 
     @property
     def count(self) -> int:
@@ -76,80 +77,60 @@ class Group:
         return {part: sum(row.count for row in self.rows if row.part == part) for part in parts}
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(ABC):
     """All layers of a network."""
 
-    config: BertConfig
-    tops: tuple[str, ...] = ()
-    """What sits on the encoder."""
-    num_labels: int = 0
-
     @property
+    @abstractmethod
     def symbols(self) -> dict[str, int]:
         """Return the letters of the formulas."""
-        letters = {
-            "V": self.config.vocab_size,
-            "S": self.config.type_vocab_size,
-            "P": self.config.max_position_embeddings,
-            "D": self.config.hidden_size,
-            "I": self.config.intermediate_size,
-        }
-        return letters | {"C": self.num_labels} if "labels" in self.tops else letters
 
     @property
+    @abstractmethod
+    def includes(self) -> tuple[str, ...]:
+        """Return what the total counts."""
+
+    @property
+    @abstractmethod
     def groups(self) -> tuple[Group, ...]:
-        """Return embeddings, blocks and what sits on them, from the bottom up."""
-        groups = [Group("embeddings", tuple(self._embeddings()))]
-        for index in range(self.config.num_hidden_layers):
-            groups.append(Group(f"block {index}", tuple(self._block(index))))
-        if self.config.norm_position == "pre":
-            groups.append(Group("final norm", (self._norm("norm", "encoder.final_norm"),)))
-        return (*groups, *(self.top(top) for top in TOPS if top in self.tops))
+        """Return the layers from the bottom up."""
+
+    @property
+    def uncounted(self) -> tuple[Group, ...]:
+        """Return what is usually there, and the total does not count."""
+        return ()
+
+    @property
+    def totals(self) -> Mapping[str, int]:
+        """Return each published way to count a network of this shape."""
+        return {}
 
     @property
     def shapes(self) -> dict[str, Shape]:
         """Return the shape of every tensor."""
         return {name: shape for group in self.groups for row in group.rows for name, shape in row.tensors}
 
-    def top(self, name: str) -> Group:
-        """Return one of the `TOPS`, whether or not this table counts it."""
-        if name == "mlm":
-            return Group(name, tuple(self._mlm()))
-        outputs = {"pooler": "D", "nsp": "2", "labels": "C", "span": "2"}[name]
-        module = name if name in ("nsp", "span") else f"{name}.dense"
-        return Group(name, (self._linear("dense", "head", module, "D", outputs),))
-
-    def _embeddings(self) -> Iterator[Row]:
-        yield self._lookup("token", "V")
-        yield self._lookup("segment", "S")
-        if self.config.positions == "learned":
-            yield self._lookup("position", "P")
-        yield self._norm("norm", "encoder.embeddings.norm")
-
-    def _block(self, index: int) -> Iterator[Row]:
-        module, has_bias = f"encoder.blocks.{index}", self.config.use_bias
-        for name in ("attention.query", "attention.key", "attention.value", "attention.output"):
-            yield self._linear(name, "attention", f"{module}.{name}", "D", "D", has_bias=has_bias)
+    def _block(self, config: BertConfig, module: str, *, has_cross_attention: bool = False) -> Iterator[Row]:
+        has_bias = config.use_bias
+        yield from self._attention("attention", f"{module}.attention", "attention.", has_bias=has_bias)
         yield self._norm("attention_norm", f"{module}.attention_norm")
-        for name in ("mlp.inner", "mlp.gate") if self.config.gated_mlp else ("mlp.inner",):
+        if has_cross_attention:
+            cross = f"{module}.cross_attention"
+            yield from self._attention("cross", cross, "cross.", has_bias=has_bias)
+            yield self._norm("cross_norm", f"{module}.cross_norm")
+        for name in ("mlp.inner", "mlp.gate") if config.gated_mlp else ("mlp.inner",):
             yield self._linear(name, "feed-forward", f"{module}.{name}", "D", "I", has_bias=has_bias)
         yield self._linear("mlp.outer", "feed-forward", f"{module}.mlp.outer", "I", "D", has_bias=has_bias)
         yield self._norm("mlp_norm", f"{module}.mlp_norm")
 
-    def _mlm(self) -> Iterator[Row]:
-        yield self._linear("dense", "head", "mlm.dense", "D", "D")
-        yield self._norm("norm", "mlm.norm")
-        if self.config.tie_word_embeddings:
-            # The matrix is the token embedding's, and counted there.
-            yield self._row("decoder (tied)", "head", {"mlm.decoder.bias": ("V",)}, "V")
-        else:
-            yield self._linear("decoder", "head", "mlm.decoder", "D", "V")
+    def _attention(
+        self, part: Part, module: str, prefix: str = "", *, has_bias: bool = True
+    ) -> Iterator[Row]:
+        for name in ("query", "key", "value", "output"):
+            yield self._linear(f"{prefix}{name}", part, f"{module}.{name}", "D", "D", has_bias=has_bias)
 
-    def _lookup(self, name: str, rows: str) -> Row:
-        return self._row(
-            name, "embeddings", {f"encoder.embeddings.{name}.weight": (rows, "D")}, f"{rows} x D"
-        )
+    def _lookup(self, name: str, module: str, rows: str) -> Row:
+        return self._row(name, "embeddings", {f"{module}.weight": (rows, "D")}, f"{rows} x D")
 
     def _norm(self, name: str, module: str) -> Row:
         return self._row(name, "LayerNorm", {f"{module}.weight": ("D",), f"{module}.bias": ("D",)}, "2 x D")
@@ -163,6 +144,10 @@ class Table:
             return self._row(name, part, tensors, f"{inputs} x {outputs}")
         tensors[f"{module}.bias"] = (outputs,)
         return self._row(name, part, tensors, f"{inputs} x {outputs} + {outputs}")
+
+    def _tied(self, name: str, module: str) -> Row:
+        """Return a layer whose matrix is the token embedding's, and counted there."""
+        return self._row(f"{name} (tied)", "head", {f"{module}.bias": ("V",)}, "V")
 
     def _row(self, name: str, part: Part, tensors: dict[str, tuple[str, ...]], symbolic: str) -> Row:
         shapes = {

@@ -5,7 +5,6 @@ sines in the first half and all cosines in the second. That is another order of 
 else in the network minds their order, so every weight that reads or writes them is reordered on the way.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from torch import Tensor
 from glassbert.config import TransformerConfig
 from glassbert.errors import ModelError
 from glassbert.interop.huggingface import check_tensor
+from glassbert.interop.names import translated
 from glassbert.model.seq2seq import Transformer
 
 # Ours, theirs; `{}` stands for the number of a block.
@@ -32,11 +32,26 @@ _IN_BLOCKS = (
 _MODULES = {f"{a}.{inner}": f"{b}.{theirs}" for a, b in _STACKS for inner, theirs in _IN_BLOCKS}
 _SHARED = "model.shared.weight"
 _TENSORS = {"embeddings.token.weight": _SHARED, "output.bias": "final_logits_bias"}
-_BLOCK_NUMBER = re.compile(r"(?<=blocks\.)\d+")
 
 # What older files also hold: copies of the shared matrix, and the position table, which is computed.
-COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+_COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
 COMPUTED = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+
+_OUR_MODULES = {theirs: ours for ours, theirs in _MODULES.items()}
+_OUR_TENSORS = {theirs: ours for ours, theirs in _TENSORS.items()}
+_OUR_TENSORS |= dict.fromkeys(_COPIES, "embeddings.token.weight")
+
+
+def marian_name(name: str) -> str:
+    """Return the file's name of our tensor."""
+    theirs = translated(name, _MODULES, _TENSORS)
+    assert theirs is not None, f"Marian has no {name}"
+    return theirs
+
+
+def from_marian_name(name: str) -> str | None:
+    """Return our name of a tensor in a file, or None when Marian has no such tensor."""
+    return translated(name, _OUR_MODULES, _OUR_TENSORS)
 
 
 def to_marian(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -86,7 +101,7 @@ def from_marian(tensors: Mapping[str, Tensor], config: TransformerConfig, source
 def _without_copies(tensors: Mapping[str, Tensor], source: Path) -> dict[str, Tensor]:
     """Return the tensors with the shared matrix standing once; copies of it must agree."""
     stored = {name: tensor for name, tensor in tensors.items() if name not in COMPUTED}
-    for name in COPIES:
+    for name in _COPIES:
         if name in stored:
             copy = stored.pop(name)
             if not torch.equal(copy, stored.setdefault(_SHARED, copy)):
@@ -94,15 +109,6 @@ def _without_copies(tensors: Mapping[str, Tensor], source: Path) -> dict[str, Te
                     f"{source.parent}: {name} differs from {_SHARED}; only models that share it are supported"
                 )
     return stored
-
-
-def marian_name(name: str) -> str:
-    """Return the file's name of our tensor."""
-    if name in _TENSORS:
-        return _TENSORS[name]
-    module, _, parameter = name.rpartition(".")
-    number = _BLOCK_NUMBER.findall(module)[0]
-    return f"{_MODULES[_BLOCK_NUMBER.sub('{}', module)].format(number)}.{parameter}"
 
 
 def _feature_axis(name: str) -> int | None:

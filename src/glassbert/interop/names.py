@@ -1,7 +1,7 @@
 """One reversible table between our tensor names and those of `transformers`' BERT files."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 # Ours, theirs; `{}` stands for the number of a block.
@@ -50,14 +50,14 @@ _NOT_WEIGHTS = re.compile(r"embeddings\.(position_ids|token_type_ids)$")
 
 def to_theirs(name: str) -> str:
     """Return the file's name of our tensor; every tensor of ours has one."""
-    theirs = _translate(name, _OURS_TO_THEIRS, _TENSORS_TO_THEIRS)
+    theirs = translated(name, _OURS_TO_THEIRS, _TENSORS_TO_THEIRS)
     assert theirs is not None, f"no file name for {name}"
     return theirs
 
 
 def to_ours(name: str) -> str | None:
     """Return our name of a tensor spelled as files spell it now, or None when BERT has no such tensor."""
-    return _translate(name, _THEIRS_TO_OURS, _TENSORS_TO_OURS)
+    return translated(name, _THEIRS_TO_OURS, _TENSORS_TO_OURS)
 
 
 def modernise(name: str) -> str | None:
@@ -75,7 +75,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return matches[0] if matches else None
 
 
-def _translate(name: str, modules: dict[str, str], tensors: dict[str, str]) -> str | None:
+def translated(name: str, modules: Mapping[str, str], tensors: Mapping[str, str]) -> str | None:
+    """Return another name of a tensor, or None for a name that is in no table.
+
+    Args:
+        modules: Names without the last word, which is weight or bias; `{}` stands for the number of a block.
+        tensors: Whole names.
+    """
     if name in tensors:
         return tensors[name]
     module, _, parameter = name.rpartition(".")
