@@ -8,7 +8,7 @@ since random weights do not end their sentences: without one, every engine write
 Every engine runs in a process of its own, which sleeps while another is measured; rounds are interleaved and
 medians compared.
 
-    python benchmarks/translate.py [PAIRS.tsv.gz] [--model FOLDER] [--pairs 4000] [--rounds 3]
+    python benchmarks/translate.py [PAIRS.tsv.gz] [--model FOLDER] [--pairs 4000] [--rounds 5]
 """
 
 import argparse
@@ -376,8 +376,8 @@ def main() -> None:
     parser.add_argument("pairs_file", nargs="?", type=Path, default=PAIRS)
     parser.add_argument("--model", type=Path, help="a trained translator")
     parser.add_argument("--pairs", type=int, default=4000, help="pairs to train on")
-    parser.add_argument("--sentences", type=int, default=300, help="sentences to translate")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sentences", type=int, default=500, help="sentences to translate")
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--layers", type=int, default=Shape.num_layers)
     parser.add_argument("--width", type=int, default=Shape.width)
     parser.add_argument("--vocabulary", type=int, default=Shape.vocab_size)
