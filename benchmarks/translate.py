@@ -403,6 +403,7 @@ def compare_decoding(work: Work, beam: int, num_rounds: int) -> bool:
     print(agreement(work, beam))
     verdicts = {
         "3x transformers": ratios["transformers"] >= 3.0,
+        "and with lines sorted before": ratios["sorted before"] >= 3.0,
         "0.8x ctranslate2": ratios["ctranslate2"] >= 0.8,
     }
     shown = ", ".join(f"{name} ({'met' if is_met else 'missed'})" for name, is_met in verdicts.items())

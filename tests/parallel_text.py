@@ -4,9 +4,12 @@ import random
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from glassbert.config import BertConfig, TransformerConfig
 from glassbert.data.parallel import SentencePair
 from glassbert.data.translation import EncodedPairs, encode_pairs
+from glassbert.interop.translator import write_translator
 from glassbert.model.init import new_transformer
 from glassbert.model.seq2seq import Transformer
 from glassbert.text.learn_subwords import SubwordSettings, learn_subwords
@@ -76,3 +79,12 @@ def small_network(*, seed: int = 0, **changes: Any) -> Transformer:
     published = TransformerConfig().encoder
     shape = BertConfig(**{**vars(published), "vocab_size": VOCAB_SIZE, **SHAPE, **changes})
     return new_transformer(TransformerConfig(encoder=shape, num_decoder_layers=1), seed=seed)
+
+
+def write_arbitrary_translator(folder: Path) -> Path:
+    """Write a translator whose every piece is arbitrary, but which ends its sentences now and then."""
+    network = small_network(seed=4)
+    with torch.no_grad():
+        network.output.bias[1] = 2.5
+    write_translator(network, small_tokenizer(), folder, run={"note": "random"})
+    return folder

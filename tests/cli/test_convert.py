@@ -4,13 +4,17 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from glassbert.cli.main import main
 from glassbert.inference.translator import load_translator
 from glassbert.interop.translator import write_translator
 from oracles import make_oracle, save_oracle
-from parallel_text import ctranslate2_texts, sentence_pairs, small_network, small_tokenizer
+from parallel_text import (
+    ctranslate2_texts,
+    sentence_pairs,
+    small_tokenizer,
+    write_arbitrary_translator,
+)
 from small_translators import small_lstm
 
 TEXTS = [source for source, _ in sentence_pairs(8, seed=2)]
@@ -19,12 +23,7 @@ EXPORTED = ["config.json", "model.bin", "shared_vocabulary.json"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    network = small_network(seed=4)
-    with torch.no_grad():
-        network.output.bias[1] = 2.5
-    folder = tmp_path_factory.mktemp("translator")
-    write_translator(network, small_tokenizer(), folder, run={})
-    return folder
+    return write_arbitrary_translator(tmp_path_factory.mktemp("translator"))
 
 
 def fails(capsys: pytest.CaptureFixture[str], exit_code: int, *arguments: object) -> str:

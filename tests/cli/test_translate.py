@@ -5,27 +5,26 @@ from typing import Any
 
 import cyclopts
 import pytest
-import torch
 
 from glassbert.cli.main import main
 from glassbert.cli.translate import TranslateOptions, train_translate, translate, translate_tables
 from glassbert.errors import DataError, UserError
 from glassbert.inference.translator import load_translator
-from glassbert.interop.translator import write_translator
 from glassbert.metrics.translation import translation
-from parallel_text import SHAPE, VOCAB_SIZE, sentence_pairs, small_network, small_tokenizer, write_tsv
+from parallel_text import (
+    SHAPE,
+    VOCAB_SIZE,
+    sentence_pairs,
+    write_arbitrary_translator,
+    write_tsv,
+)
 
 TEXTS = [source for source, _ in sentence_pairs(6, seed=2)]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    network = small_network(seed=4)
-    with torch.no_grad():
-        network.output.bias[1] = 2.5
-    folder = tmp_path_factory.mktemp("translator")
-    write_translator(network, small_tokenizer(), folder, run={})
-    return folder
+    return write_arbitrary_translator(tmp_path_factory.mktemp("translator"))
 
 
 def call(*words: str) -> None:

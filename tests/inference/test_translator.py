@@ -8,8 +8,13 @@ import torch
 from glassbert.data.parallel import ParallelFiles
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.translator import Translator, best_targets, load_translator
-from glassbert.interop.translator import write_translator
-from parallel_text import ctranslate2_texts, sentence_pairs, small_network, small_tokenizer, write_tsv
+from parallel_text import (
+    ctranslate2_texts,
+    sentence_pairs,
+    small_network,
+    write_arbitrary_translator,
+    write_tsv,
+)
 from small_translators import small_lstm
 
 TEXTS = [source for source, _ in sentence_pairs(12, seed=2)]
@@ -17,13 +22,7 @@ TEXTS = [source for source, _ in sentence_pairs(12, seed=2)]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A translator whose every piece is arbitrary, but which ends its sentences now and then."""
-    network = small_network(seed=4)
-    with torch.no_grad():
-        network.output.bias[1] = 2.5
-    folder = tmp_path_factory.mktemp("translator")
-    write_translator(network, small_tokenizer(), folder, run={"note": "random"})
-    return folder
+    return write_arbitrary_translator(tmp_path_factory.mktemp("translator"))
 
 
 @pytest.fixture(scope="module")

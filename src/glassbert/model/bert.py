@@ -103,12 +103,12 @@ class Encoder(nn.Module):
 
     def at(self, batch: Batch, places: Tensor) -> tuple[Tensor, Tensor]:
         """Return the last hidden states of each sequence's first token, (B, D), and at ``places``, (M, D)."""
-        read, first, others = first_and(batch, places)
+        read, first, others = tokens_read(batch, places)
         hidden = self(batch, only=read)
         return hidden[first], hidden[others]
 
 
-def first_and(batch: Batch, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def tokens_read(batch: Batch, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the tokens that are first in their sequence or at ``places``; where in them each kind is."""
     starts = batch.layout.starts.to(batch.ids.device)
     read, where = torch.unique(torch.cat([starts, places]), return_inverse=True)
@@ -176,7 +176,7 @@ class Bert(nn.Module):
         """
         first, read = batch.layout.starts.to(batch.ids.device), None
         if heads_only and self.config.head not in ("tag", "answer"):
-            read, first, predict_at = first_and(batch, first[:0] if predict_at is None else predict_at)
+            read, first, predict_at = tokens_read(batch, first[:0] if predict_at is None else predict_at)
         hidden = self.encoder(batch, tap, read)
         pooled = self.pooler(hidden[first]) if self.pooler is not None else None
         output = Output(

@@ -77,11 +77,11 @@ def flops_in_blocks(encoder: Encoder, length: float, share_read: float = 1.0) ->
         share_read: Part of the tokens that a head reads; of the others, the last block computes nothing but
             keys and values.
     """
+    width = encoder.embeddings.norm.normalized_shape[0]
     in_all = sum(p.numel() for p in encoder.blocks.parameters() if p.dim() > 1)
     in_last = sum(p.numel() for p in encoder.blocks[-1].parameters() if p.dim() > 1)
-    unread = in_last - 2 * encoder.embeddings.norm.normalized_shape[0] ** 2
-    scores = 2 * length * encoder.embeddings.norm.normalized_shape[0]
-    in_scores = scores * (len(encoder.blocks) - (1 - share_read))
+    unread = in_last - 2 * width**2
+    in_scores = 2 * length * width * (len(encoder.blocks) - (1 - share_read))
     # Two operations a number going forward, twice that going back.
     return 6.0 * (in_all - (1 - share_read) * unread + in_scores)
 
