@@ -19,12 +19,12 @@ from glassbert.text.windows import Window
 
 def test_windows_leave_room_for_the_whole_question() -> None:
     found = context_windows(10, 100, max_length=50, stride=None, where="x")
-    assert found[:2] == [Window(0, 37), Window(18, 55)]
+    assert found[:2] == [Window(0, 36), Window(16, 52)]
     assert found[-1].stop == 100
     # A stride that is longer than the room would leave pieces out: the question decides how long it can be.
     assert context_windows(10, 100, max_length=50, stride=99, where="x")[:2] == [
-        Window(0, 37),
-        Window(37, 74),
+        Window(0, 34),
+        Window(33, 67),
     ]
 
 

@@ -20,10 +20,11 @@ def shapes(draw: st.DrawFn) -> tuple[int, int, int]:
     [
         (0, 5, 2, [(0, 0)]),
         (5, 5, 2, [(0, 5)]),
-        (6, 5, 2, [(0, 5), (1, 6)]),  # the last is moved back and full
+        (6, 5, 2, [(0, 5), (1, 6)]),  # two that share three pieces need all of their room
         (7, 5, 2, [(0, 5), (2, 7)]),
+        (6, 5, 4, [(0, 4), (2, 6)]),  # two that share one piece do not
         (10, 5, 5, [(0, 5), (5, 10)]),
-        (11, 5, 5, [(0, 5), (5, 10), (6, 11)]),
+        (11, 5, 5, [(0, 4), (3, 7), (7, 11)]),
         (0, 0, 1, [(0, 0)]),
     ],
 )
@@ -32,12 +33,23 @@ def test_each_case(num_pieces: int, room: int, stride: int, expected: list[tuple
 
 
 @given(shapes())
-def test_windows_hold_every_piece_and_are_full(shape: tuple[int, int, int]) -> None:
+def test_windows_hold_every_piece_and_share_what_the_stride_asks_for(shape: tuple[int, int, int]) -> None:
     num_pieces, room, stride = shape
     found = windows(*shape)
     assert {piece for window in found for piece in range(*window)} == set(range(num_pieces))
-    assert all(window.num_pieces == min(room, num_pieces) for window in found)
-    assert all(1 <= later.start - earlier.start <= stride for earlier, later in pairwise(found))
+    assert all(earlier.start < later.start for earlier, later in pairwise(found))
+    assert all(earlier.stop - later.start >= room - stride for earlier, later in pairwise(found))
+
+
+@given(shapes())
+def test_windows_have_one_length_and_could_not_be_shorter(shape: tuple[int, int, int]) -> None:
+    num_pieces, room, stride = shape
+    found = windows(*shape)
+    (length,) = {window.num_pieces for window in found}
+    assert length <= room
+    if len(found) > 1:
+        reached = length - 1 + (len(found) - 1) * (length - 1 - (room - stride))
+        assert reached < num_pieces
 
 
 @given(shapes())

@@ -22,12 +22,13 @@ class Window(NamedTuple):
 def windows(num_pieces: int, room: int, stride: int) -> list[Window]:
     """Return windows that together hold every piece; a text that fits, even an empty one, has one window.
 
-    All windows of a longer text are full: the last one is moved back rather than left short, so that its
-    pieces see as much of the text as any others, and a batch of windows has one shape.
+    A longer text has as many windows as the stride asks for, all of one length and none longer than it has to
+    be: neighbours share at least ``room - stride`` pieces, and a text that is barely too long is not read
+    twice.
 
     Args:
-        room: Pieces that a window holds.
-        stride: Pieces from the start of one window to the start of the next.
+        room: Pieces that a window holds at most.
+        stride: Pieces from the start of one full window to the start of the next.
     """
     if num_pieces <= room:
         return [Window(0, num_pieces)]
@@ -37,8 +38,12 @@ def windows(num_pieces: int, room: int, stride: int) -> list[Window]:
         raise UserError(
             f"stride={stride} with room for {room} pieces; expected 1 to {room}, or pieces would be left out"
         )
-    starts = [*range(0, num_pieces - room, stride), num_pieces - room]
-    return [Window(start, start + room) for start in starts]
+    shared = room - stride
+    number = 1 + -(-(num_pieces - room) // stride)
+    length = shared + -(-(num_pieces - shared) // number)
+    last_start = num_pieces - length
+    starts = (index * last_start // (number - 1) for index in range(number))
+    return [Window(start, start + length) for start in starts]
 
 
 def max_context(overlapping: Sequence[Window]) -> list[Window]:
