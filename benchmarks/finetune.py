@@ -9,8 +9,8 @@ run in a process of its own. Speed is real examples per second of training alone
 measuring are not timed.
 
 MRPC and WNUT17 are whole, SST-2 has 8,000 rows, and the others as many, spread evenly over their files, as
-let two seeds of all eight end within an hour on 2 cores; --scale takes more or less. Finished runs are kept in --results, so that the
-benchmark can be stopped and gone on with.
+let two seeds of all eight end within an hour on 2 cores; --scale takes more or less. Finished runs are kept
+in --results, so that the benchmark can be stopped and gone on with.
 
     python benchmarks/finetune.py [TASK ...] [--seeds 2] [--epochs N] [--scale 1] [--results FILE]
 """
