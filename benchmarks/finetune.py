@@ -4,8 +4,9 @@ The peer trains transformers' own model with its own loss on the same token ids 
 longest of each batch, with torch's AdamW, a linear schedule with warm-up, and clipping. Decay, dropout and
 the number of updates are the same on both sides; so is the dropout of attention, 0 by our default, where
 transformers would take the 0.1 of the model's config (--peer-attention-dropout). Both models are then read
-by the same decoder and measured on the same dev rows; nobody keeps a best epoch. The sides take turns, each
-run in a process of its own. Speed is real examples per second of training alone: reading, encoding and
+by the same decoder and measured on the same dev rows; nobody keeps a best epoch. Each side runs in a process
+of its own, which sleeps while the other trains; they take turns every few steps, so that a machine whose
+speed changes changes it for both. Speed is real examples per second of training alone: reading, encoding and
 measuring are not timed.
 
 MRPC and WNUT17 are whole, SST-2 has 8,000 rows, and the others as many, spread evenly over their files, as
@@ -17,22 +18,27 @@ in --results, so that the benchmark can be stopped and gone on with.
 
 import argparse
 import importlib.metadata
+import itertools
 import json
 import math
-import multiprocessing as mp
 import os
 import statistics
-import time
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from worker import Run, Worker
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 THREADS = os.cpu_count() or 1
 WARMUP, WEIGHT_DECAY, MAX_GRAD_NORM = 0.1, 0.01, 1.0
 IGNORED = -100
 ANY_NUMBER = 10**9
+TURNS = 16
+"""How many times a side is called up to train a part of its steps."""
+SCORE = "score"
 
 
 @dataclass(frozen=True)
@@ -64,10 +70,10 @@ CASES = {
         600,
     ),
     "squad1": Case(
-        "answer", "answer/squad1.train.json.gz", "answer/squad1.dev.json.gz", MINILM, 1.3, 800, 300
+        "answer", "answer/squad1.train.json.gz", "answer/squad1.dev.json.gz", MINILM, 1.3, 600, 300
     ),
     "cmrc2018": Case(
-        "answer", "answer/cmrc2018.train.json.gz", "answer/cmrc2018.dev.json.gz", DEMO, 1.3, 600, 300
+        "answer", "answer/cmrc2018.train.json.gz", "answer/cmrc2018.dev.json.gz", DEMO, 1.3, 400, 300
     ),
     # So few sentences, few of which name anything: after two epochs nobody finds a name.
     "wnut17": Case(
@@ -142,7 +148,18 @@ def say_nothing(line: str) -> None:
     """Leave the remarks on the rows out."""
 
 
-def train_ours(plan: Plan) -> Outcome:
+def in_turns(steps: Iterator[None], num_steps: int, measure: Callable[[], None]) -> dict[str, Run]:
+    """Return runs that train a part of the steps each, and one that measures what came out."""
+    per_turn = math.ceil(num_steps / TURNS)
+
+    def train() -> None:
+        for _ in itertools.islice(steps, per_turn):
+            pass
+
+    return {str(first): train for first in range(0, num_steps, per_turn)} | {SCORE: measure}
+
+
+def train_ours(plan: Plan, score_file: Path) -> dict[str, Run]:
     """Train on our engine, without saving."""
     from glassbert.training.finetune import with_evaluations
     from glassbert.training.processes import Processes
@@ -151,15 +168,16 @@ def train_ours(plan: Plan) -> Outcome:
     task, recipe = make_task(plan)
     settings = with_evaluations(recipe.train, task)
     state = TrainState(task, settings, Processes.join(settings))
-    started_at = time.perf_counter()
-    while state.share_done < 1.0:
-        state.update()
-    seconds = time.perf_counter() - started_at
-    metric = task.form.best_by
-    return Outcome(metric, state.evaluate()[metric], seconds, round(plan.epochs * len(task.train_inputs)))
+    assert state.num_steps is not None
+
+    def steps() -> Iterator[None]:
+        while state.share_done < 1.0:
+            yield state.update()
+
+    return in_turns(steps(), state.num_steps, lambda: write_score(task, state.evaluate(), plan, score_file))
 
 
-def train_theirs(plan: Plan) -> Outcome:
+def train_theirs(plan: Plan, score_file: Path) -> dict[str, Run]:
     """Train transformers' model in a plain loop."""
     import torch
     import transformers
@@ -167,8 +185,7 @@ def train_theirs(plan: Plan) -> Outcome:
     task, recipe = make_task(plan)
     model = their_model(plan, task)
     rows = [one for windows in task.train_inputs for one in windows]
-    steps_per_epoch = math.ceil(len(rows) / plan.batch_size)
-    num_steps = math.ceil(plan.epochs * steps_per_epoch)
+    num_steps = math.ceil(plan.epochs * math.ceil(len(rows) / plan.batch_size))
     groups = [
         {"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": WEIGHT_DECAY},
         {"params": [p for p in model.parameters() if p.dim() <= 1], "weight_decay": 0.0},
@@ -178,21 +195,28 @@ def train_theirs(plan: Plan) -> Outcome:
     generator = torch.Generator().manual_seed(plan.seed)
     torch.manual_seed(plan.seed)
     model.train()
-    order: list[int] = []
-    started_at = time.perf_counter()
-    for _ in range(num_steps):
-        if not order:
-            order = torch.randperm(len(rows), generator=generator).tolist()
-        chosen, order = order[: plan.batch_size], order[plan.batch_size :]
-        model(**padded([rows[index] for index in chosen], task.form)).loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad()
-    seconds = time.perf_counter() - started_at
-    metric = task.form.best_by
-    score = measured(model, task)[metric]
-    return Outcome(metric, score, seconds, round(plan.epochs * len(task.train_inputs)))
+
+    def steps() -> Iterator[None]:
+        order: list[int] = []
+        for _ in range(num_steps):
+            if not order:
+                order = torch.randperm(len(rows), generator=generator).tolist()
+            chosen, order = order[: plan.batch_size], order[plan.batch_size :]
+            model(**padded([rows[index] for index in chosen], task.form)).loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+            yield
+
+    return in_turns(steps(), num_steps, lambda: write_score(task, measured(model, task), plan, score_file))
+
+
+def write_score(task: Any, metrics: dict[str, float], plan: Plan, file: Path) -> None:
+    """Leave what a run came to, but for the time, where the comparison finds it."""
+    metric, num_examples = task.form.best_by, round(plan.epochs * len(task.train_inputs))
+    score = {"metric": metric, "score": metrics[metric], "num_examples": num_examples}
+    file.write_text(json.dumps(score), encoding="utf-8")
 
 
 def their_model(plan: Plan, task: Any) -> Any:
@@ -283,34 +307,46 @@ def as_ours(output: Any, inputs: Sequence[Any], kind: Callable[..., Any]) -> Any
     return kind(hidden=hidden, labels=packed(logits) if logits.dim() == 3 else logits)
 
 
-def in_own_process(work: Callable[[Plan], Outcome], plan: Plan) -> Outcome:
-    """Run in a fresh process, which leaves neither threads nor memory behind."""
-    with mp.get_context("spawn").Pool(1) as pool:
-        return pool.apply(work, (plan,))
+SIDES = {"glassbert": train_ours, "transformers": train_theirs}
+
+
+def side_by_side(plan: Plan) -> dict[str, Outcome]:
+    """Train both sides, a few steps of one after a few of the other."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = {side: Path(folder) / side for side in SIDES}
+        workers = {side: Worker(make, plan, files[side]) for side, make in SIDES.items()}
+        seconds = dict.fromkeys(SIDES, 0.0)
+        for turns in itertools.zip_longest(*(worker.variants[:-1] for worker in workers.values())):
+            for (side, worker), turn in zip(workers.items(), turns, strict=True):
+                if turn is not None:
+                    seconds[side] += worker.measure(turn)
+        for worker in workers.values():
+            worker.measure(SCORE)
+            worker.close()
+        scores = {side: json.loads(file.read_text(encoding="utf-8")) for side, file in files.items()}
+    return {side: Outcome(**scores[side], seconds=seconds[side]) for side in SIDES}
 
 
 class Results:
-    """Outcomes by plan and side, kept in a file of JSON lines."""
+    """Outcomes of both sides by plan, kept in a file of JSON lines."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.found: dict[str, Outcome] = {}
+        self.found: dict[str, dict[str, Outcome]] = {}
         if path and path.is_file():
             for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
-                self.found[row["key"]] = Outcome(**row["outcome"])
+                self.found[row["key"]] = {side: Outcome(**one) for side, one in row["outcomes"].items()}
 
-    def of(self, plan: Plan, side: str) -> Outcome:
-        """Return the outcome of a run; it is done now if it was not before."""
-        key = json.dumps([side, *asdict(plan).values()])
+    def of(self, plan: Plan) -> dict[str, Outcome]:
+        """Return the outcomes of a plan; it is carried out now if it was not before."""
+        key = json.dumps(list(asdict(plan).values()))
         if key not in self.found:
-            self.found[key] = in_own_process(SIDES[side], plan)
+            self.found[key] = side_by_side(plan)
             if self.path:
+                outcomes = {side: asdict(one) for side, one in self.found[key].items()}
                 with self.path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"key": key, "outcome": asdict(self.found[key])}) + "\n")
+                    file.write(json.dumps({"key": key, "outcomes": outcomes}) + "\n")
         return self.found[key]
-
-
-SIDES = {"glassbert": train_ours, "transformers": train_theirs}
 
 
 def model_folder(name: str) -> Path:
@@ -353,11 +389,12 @@ def compare(plans: dict[str, list[Plan]], results: Results) -> bool:
     found: dict[str, dict[str, list[Outcome]]] = {name: {side: [] for side in SIDES} for name in plans}
     for seed in range(num_seeds):
         for name, of_case in plans.items():
-            # Who comes first takes turns.
-            for side in list(SIDES)[:: 1 if seed % 2 == 0 else -1]:
-                found[name][side].append(results.of(of_case[seed], side))
-            last = {side: outcomes[-1] for side, outcomes in found[name].items()}
-            line = "; ".join(f"{side} {one.score:.4f} in {one.seconds:.0f} s" for side, one in last.items())
+            outcomes = results.of(of_case[seed])
+            for side, one in outcomes.items():
+                found[name][side].append(one)
+            line = "; ".join(
+                f"{side} {one.score:.4f} in {one.seconds:.0f} s" for side, one in outcomes.items()
+            )
             print(f"{name:13} seed {seed}: {line}", flush=True)
     print()
     return all([report(name, of_case) for name, of_case in found.items()])
