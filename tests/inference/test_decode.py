@@ -1,4 +1,5 @@
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from glassbert.errors import UserError
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
+from glassbert.model import seq2seq
 from small_translators import (
     END,
     KINDS,
@@ -57,11 +59,17 @@ def assert_same(actual: list[Hypothesis], expected: list[Hypothesis]) -> None:
 
 
 @settings(deadline=None, max_examples=25)
-@given(kind=kinds, method=st.sampled_from(["greedy", "beam"]), source_ids=sources)
+@given(
+    kind=kinds,
+    method=st.sampled_from(["greedy", "beam"]),
+    source_ids=sources,
+    shelf_size=st.sampled_from([1, 64]),
+)
 def test_cached_batches_find_what_a_plain_search_finds(
-    kind: str, method: str, source_ids: list[list[int]]
+    kind: str, method: str, source_ids: list[list[int]], shelf_size: int
 ) -> None:
-    found = DECODERS[kind].decode(source_ids, METHODS[method])
+    with patch.object(seq2seq, "SHELF_SIZE", shelf_size):
+        found = DECODERS[kind].decode(source_ids, METHODS[method])
     for source, hypotheses in zip(source_ids, found, strict=True):
         assert_same(hypotheses, plain_beam(NETWORKS[kind], source, METHODS[method]))
 

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -8,8 +9,9 @@ from torch import Tensor
 
 from glassbert.config import TransformerConfig
 from glassbert.errors import UserError
+from glassbert.model import seq2seq
 from glassbert.model.init import new_transformer
-from glassbert.model.layout import Batch
+from glassbert.model.layout import Batch, Layout
 from glassbert.model.seq2seq import Transformer
 from glassbert.model.tap import Tap
 from small_translators import END, KINDS, START, small_network, small_transformer, sources, texts
@@ -39,22 +41,25 @@ def test_steps_with_a_cache_give_the_states_of_one_pass(
     close(torch.stack(steps, dim=1).flatten(0, 1), whole)
 
 
-@settings(deadline=None, max_examples=40)
-@given(kind=kinds, source_ids=sources, seed=st.integers(0, 2**30))
+@settings(deadline=None, max_examples=60)
+@given(kind=kinds, source_ids=sources, seed=st.integers(0, 2**30), shelf_size=st.sampled_from([1, 2, 64]))
 @torch.no_grad()
 def test_hypotheses_that_branch_and_die_do_not_disturb_each_other(
-    kind: str, source_ids: list[list[int]], seed: int
+    kind: str, source_ids: list[list[int]], seed: int, shelf_size: int
 ) -> None:
     """Follow random families of hypotheses while random sequences leave, as a beam search does."""
     network, width = NETWORKS[kind], 3
     generator = torch.Generator().manual_seed(seed)
-    state = network.start(Batch.from_lists(source_ids))
+    with patch.object(seq2seq, "SHELF_SIZE", shelf_size):
+        state = network.start(Batch.from_lists(source_ids))
     ids = torch.full((len(source_ids), 1), START)
     histories, alive = ids[:, :, None], list(range(len(source_ids)))
     network.step(state, ids)
     for _ in range(5):
-        order = torch.randperm(len(alive), generator=generator)[: max(1, len(alive) - 1)]
-        state.keep(order)
+        is_done = [False] * len(alive)
+        if len(alive) > 1:
+            is_done[int(torch.randint(len(alive), (1,), generator=generator))] = True
+        order = state.leave(is_done)
         histories, alive = histories[order], [alive[place] for place in order.tolist()]
         parents = torch.randint(histories.size(1), (len(alive), width), generator=generator)
         ids = torch.randint(2, 20, parents.shape, generator=generator)
@@ -97,6 +102,22 @@ def test_a_token_sees_what_came_before_it_and_all_of_the_source(kind: str) -> No
     for changed in ([9, 4, 5, END], [3, 4, 9, END]):
         other = network(Batch.from_lists([changed]), Batch.from_lists([[START, 6, 7, 8]]))
         assert (other - before).abs().amax(dim=1).min() > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        ((5,), [(5,)]),
+        ((4, 4, 5, 5, 6, 9), [(4, 4, 5, 5), (6, 9)]),  # 5 is not yet more than 1.25 times 4
+        ((4, 9, 9, 9), [(4, 9), (9, 9)]),  # a shelf has two before the next begins
+        ((9, 4, 4, 4), [(9, 4, 4, 4)]),
+    ],
+)
+def test_a_shelf_takes_sequences_of_about_one_length(
+    lengths: tuple[int, ...], expected: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seq2seq, "SHELF_SIZE", 2)
+    assert [layout.lengths for layout in seq2seq.shelf_layouts(Layout(lengths))] == expected
 
 
 @torch.no_grad()

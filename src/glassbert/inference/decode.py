@@ -127,17 +127,10 @@ class _Search:
         self.tokens = torch.cat([history, ids[:, :, None]], dim=2)
         return ids, parents
 
-    def survivors(self, step: int) -> Tensor | None:
-        """Return the places that go on, or None for all; the last ones move to where others left."""
-        if step == self.last_step:
-            return torch.empty(0, dtype=torch.int64)
-        is_done = [len(self.found.get(index, ())) >= self.settings.width for index in self.places]
-        if not any(is_done):
-            return None
-        num_left = is_done.count(False)
-        movers = (place for place in range(num_left, len(is_done)) if not is_done[place])
-        order = [next(movers) if is_done[place] else place for place in range(num_left)]
-        return torch.tensor(order, dtype=torch.int64, device=self.tokens.device)
+    def is_done(self, step: int) -> list[bool]:
+        """Return for each place whether its sequence needs no further step."""
+        is_last, width = step == self.last_step, self.settings.width
+        return [is_last or len(self.found.get(index, ())) >= width for index in self.places]
 
     def keep(self, order: Tensor) -> None:
         """Go on with the sequences at the places of ``order``."""
@@ -212,14 +205,13 @@ class Decoder:
             logits[..., config.decoder_start_token_id] = -math.inf  # it was never to be written in training
             candidates = self._propose(logits, search, step, first_index)
             ids, parents = search.advance(candidates, step)
-            order = search.survivors(step)
-            if order is None:
-                continue
-            if not len(order):
+            is_done = search.is_done(step)
+            if all(is_done):
                 break
-            state.keep(order)
-            search.keep(order)
-            ids, parents = ids[order], parents[order]
+            if any(is_done):
+                order = state.leave(is_done)
+                search.keep(order)
+                ids, parents = ids[order], parents[order]
         return search.found
 
     def _propose(self, logits: Tensor, search: _Search, step: int, first_index: int) -> Candidates:

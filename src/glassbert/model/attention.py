@@ -5,12 +5,14 @@ within one run of equal shapes: B sequences, Q query length, K memory length.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassbert.config import BertConfig
+from glassbert.model.cache import Past
 from glassbert.model.dropout import dropout
 from glassbert.model.layout import Layout, Run
 from glassbert.model.linear import Linear
@@ -64,27 +66,22 @@ class Attention(nn.Module):
         return (rotate(k, positions, self.num_heads) if self.is_rotary else k), v
 
     def step(
-        self,
-        x: Tensor,
-        positions: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        *,
-        mask: Tensor | None = None,
-        residual: Tensor | None = None,
+        self, x: Tensor, positions: Tensor, pasts: Sequence[Past], *, residual: Tensor | None = None
     ) -> Tensor:
         """Return the attended tokens of one step, (T, D): ``forward`` with keys and values kept from before.
 
         Args:
-            x: (B * Q, D), as many queries for each sequence.
-            keys: (B, N, K, H), as are ``values``.
-            mask: (B, 1, Q or 1, K), added to the scores; what a query may not see is minus infinity.
+            x: Tokens that look at the first of the ``pasts``, then those that look at the second, and so on.
         """
         q = self.query(x)
         if self.is_rotary:
             q = rotate(q, positions, self.num_heads)
-        context = F.scaled_dot_product_attention(self._heads(q, len(keys)), keys, values, attn_mask=mask)
-        return self.output(context.transpose(1, 2).reshape(x.shape), residual=residual)
+        contexts = []
+        for past, queries in zip(pasts, q.split([past.num_queries for past in pasts]), strict=True):
+            heads = self._heads(queries, len(past.keys))  # (B, N, W, H)
+            context = F.scaled_dot_product_attention(heads, past.keys, past.values, attn_mask=past.mask)
+            contexts.append(context.transpose(1, 2).reshape(queries.shape))
+        return self.output(_joined(contexts), residual=residual)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, runs: list[Run], tap: Tap | None) -> Tensor:
         """Attend run by run: sequences of one shape form a dense batch, so nothing is padded."""
@@ -102,7 +99,7 @@ class Attention(nn.Module):
             run_tap = tap.within(f"run{index}") if tap and len(runs) > 1 else tap
             context = self._formula(*heads, run_tap) if run_tap else self._fast(*heads)  # (B, N, Q, H)
             contexts.append(context.transpose(1, 2).reshape(q_run.shape))
-        return contexts[0] if len(contexts) == 1 else torch.cat(contexts)  # (T, D)
+        return _joined(contexts)  # (T, D)
 
     def _heads(self, x: Tensor, num_sequences: int) -> Tensor:
         """View (B * length, D) as (B, N, length, H)."""
@@ -126,3 +123,7 @@ class Attention(nn.Module):
         probs = scores.softmax(dim=-1)
         probs = tap("probs", probs) if tap else probs
         return dropout(probs, self.probs_dropout, self.training) @ v
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from glassbert.config import BertConfig
 from glassbert.model.attention import Attention
-from glassbert.model.cache import BlockCache
+from glassbert.model.cache import Cache
 from glassbert.model.layout import Chosen, Layout
 from glassbert.model.linear import Linear
 from glassbert.model.tap import Tap, within
@@ -95,20 +95,25 @@ class Block(nn.Module):
 
         return self._sublayers(x, attend_to_self, attend_to_memory, tap)
 
-    def step(self, x: Tensor, cache: BlockCache) -> Tensor:
-        """Return the next hidden states of one step's tokens, (T, D), and extend ``cache`` by them."""
+    def step(self, x: Tensor, cache: Cache, index: int) -> Tensor:
+        """Return the next hidden states of one step's tokens, (T, D), and extend ``cache`` by them.
+
+        Args:
+            index: Which block of the decoder this is.
+        """
+        positions, parts = cache.positions, cache.block(index)
 
         def attend_to_self(inner: Tensor, residual: Tensor) -> Tensor:
-            keys, values = cache.extend(*self.attention.keys_and_values(inner, cache.positions))
-            return self.attention.step(
-                inner, cache.positions, keys, values, mask=cache.mask, residual=residual
+            keys, values = (
+                side.split(cache.num_tokens) for side in self.attention.keys_and_values(inner, positions)
             )
+            pasts = [part.extend(k, v) for part, k, v in zip(parts, keys, values, strict=True)]
+            return self.attention.step(inner, positions, pasts, residual=residual)
 
         def attend_to_memory(inner: Tensor, residual: Tensor) -> Tensor:
             assert self.cross_attention is not None
-            return self.cross_attention.step(
-                inner, cache.positions, *cache.memory, mask=cache.memory_mask, residual=residual
-            )
+            pasts = [part.memory for part in parts]
+            return self.cross_attention.step(inner, positions, pasts, residual=residual)
 
         return self._sublayers(x, attend_to_self, attend_to_memory)
 

@@ -8,6 +8,7 @@ Legend: B sequences, T target tokens, S source tokens, D hidden size, L layers, 
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +19,7 @@ from glassbert.config import BertConfig, LstmConfig
 from glassbert.errors import ModelError
 from glassbert.model.attention import Attention
 from glassbert.model.bert import check_input
+from glassbert.model.cache import Past
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.linear import Linear
 from glassbert.model.seq2seq import filling_mask, probabilities, rectangle
@@ -48,14 +50,24 @@ class LstmState:
             self._select((firsts + parents).flatten())
         self.width = width
 
-    def keep(self, order: Tensor) -> None:
-        """Go on with some of the sequences: the one at place i is that which was at ``order[i]``."""
+    @property
+    def past(self) -> Past:
+        """What attention reads of the source."""
+        assert self.keys is not None
+        assert self.values is not None
+        return Past(self.keys, self.values, self.mask, self.width)
+
+    def leave(self, is_done: Sequence[bool]) -> Tensor:
+        """Let sequences go; return which old place each new one has taken over, (B,)."""
+        stay = [place for place, done in enumerate(is_done) if not done]
+        order = torch.tensor(stay, dtype=torch.int64, device=self.last[0].device)
         hypotheses = torch.arange(self.width, device=order.device)
         self._select((order[:, None] * self.width + hypotheses).flatten())
         if self.keys is not None and self.values is not None:
             self.keys, self.values = self.keys[order], self.values[order]
         if self.mask is not None:
             self.mask = self.mask[order]
+        return order
 
     def _select(self, rows: Tensor) -> None:
         hidden, cell = self.last
@@ -128,12 +140,8 @@ class Lstm(nn.Module):
         outputs, state.last = self.decoder(self._embed(ids.flatten())[None], state.last)
         hidden = outputs[0]
         if self.attention is not None:
-            assert state.keys is not None
-            assert state.values is not None
             no_positions = torch.zeros(0)
-            hidden = self.attention.step(
-                hidden, no_positions, state.keys, state.values, mask=state.mask, residual=hidden
-            )
+            hidden = self.attention.step(hidden, no_positions, [state.past], residual=hidden)
         return self._finish(hidden)
 
     def alignments(self, source: Batch, target: Batch) -> list[Tensor]:

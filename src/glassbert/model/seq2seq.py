@@ -18,19 +18,24 @@ from glassbert.config import BertConfig, LstmConfig, TransformerConfig
 from glassbert.errors import UserError
 from glassbert.model.bert import check_input
 from glassbert.model.block import Block, layer_norm
-from glassbert.model.cache import Cache
+from glassbert.model.cache import Cache, Shelf
 from glassbert.model.dropout import dropout
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.linear import Linear
 from glassbert.model.positions import sinusoids
 from glassbert.model.tap import Tap, within
 
+SHELF_SIZE = 64
+"""Sequences that a shelf of the cache has before the next is begun: each costs calls in every step."""
+SHELF_SPREAD = 1.25
+"""How many times the length of its first sequence a shelf goes on to take."""
+
 
 class DecoderState(Protocol):
     """What a decoder remembers of each sequence between steps."""
 
-    def keep(self, order: Tensor) -> None:
-        """Go on with some of the sequences: the one at place i is that which was at ``order[i]``."""
+    def leave(self, is_done: Sequence[bool]) -> Tensor:
+        """Let sequences go; return which old place each new one has taken over, (B,)."""
 
 
 class SequenceToSequence(Protocol):
@@ -123,7 +128,7 @@ class Stack(nn.Module):
         """Map the tokens of one step, (B * W, D), to (B * W, D)."""
         for index, block in enumerate(self.blocks):
             assert isinstance(block, Block)
-            hidden = block.step(hidden, cache.block(index))
+            hidden = block.step(hidden, cache, index)
         return self._finish(hidden)
 
     def _finish(self, hidden: Tensor, tap: Tap | None = None) -> Tensor:
@@ -169,18 +174,20 @@ class Transformer(nn.Module):
 
     def start(self, source: Batch) -> Cache:
         """Encode the source, and compute once what every step of decoding reads of it."""
-        memory, layout = self.encode(source), source.layout
-        owners, positions = layout.owners.to(memory.device), layout.positions.to(memory.device)
-        num_heads, width = self.config.encoder.num_attention_heads, memory.size(1)
-        shape = (len(self.decoder.blocks), 2, len(layout.lengths), num_heads, layout.max_length)
-        kept = memory.new_zeros(*shape, width // num_heads)  # (L, 2, B, N, K, H)
-        for index, block in enumerate(self.decoder.blocks):
+        memory, positions = self.encode(source), source.layout.positions.to(source.ids.device)
+        sides: list[Tensor] = []
+        for block in self.decoder.blocks:
             assert isinstance(block, Block)
             assert block.cross_attention is not None
-            for side, x in enumerate(block.cross_attention.keys_and_values(memory, positions)):
-                filled = kept[index, side].transpose(1, 2)  # (B, K, N, H)
-                filled[owners, positions] = x.unflatten(1, (num_heads, -1))
-        return Cache(kept, filling_mask(layout, memory))
+            sides += block.cross_attention.keys_and_values(memory, positions)
+        shelves, first = [], 0
+        for layout in shelf_layouts(source.layout):
+            last = first + layout.num_tokens
+            kept = torch.stack([rectangle(side[first:last], layout) for side in sides])  # (2 L, B, K, D)
+            heads = kept.unflatten(3, (self.config.encoder.num_attention_heads, -1)).transpose(2, 3)
+            shelves.append(Shelf(heads.unflatten(0, (-1, 2)), filling_mask(layout, memory)))
+            first = last
+        return Cache(shelves)
 
     def step(self, state: Cache, ids: Tensor, parents: Tensor | None = None) -> Tensor:
         """Feed the next token of each hypothesis, (B, W); return the hidden states behind them, (B * W, D).
@@ -208,6 +215,19 @@ class Transformer(nn.Module):
     def _embed(self, batch: Batch, tap: Tap | None) -> Tensor:
         check_input(batch, self.embeddings.max_length, self.embeddings.token)
         return self.embeddings(batch.ids, batch.layout.positions.to(batch.ids.device), tap)
+
+
+def shelf_layouts(layout: Layout) -> list[Layout]:
+    """Divide a batch, best sorted by length, into parts of about equally long sequences."""
+    borders = [0]
+    for place, length in enumerate(layout.lengths):
+        first = borders[-1]
+        if place - first >= SHELF_SIZE and length > SHELF_SPREAD * layout.lengths[first]:
+            borders.append(place)
+    return [
+        Layout(layout.lengths[first:last])
+        for first, last in zip(borders, [*borders[1:], len(layout.lengths)], strict=True)
+    ]
 
 
 def rectangle(x: Tensor, layout: Layout) -> Tensor:

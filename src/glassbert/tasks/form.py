@@ -40,7 +40,7 @@ class TaskSettings:
     long_text: LongText = "head"
     """What is kept of a longer text: its head, its tail, head+tail, or all of it in overlapping windows."""
     stride: int | None = None
-    """Pieces from the start of one window to the start of the next; half a window when absent."""
+    """Pieces from one window to the next, at most; half of what a window can hold when absent."""
     freeze_encoder: bool = False
     """Train the head alone."""
     metric: str | None = None
