@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from glassbert.config import ModelConfig
-from glassbert.data.grouping import grouped_batches
+from glassbert.data.shuffling import shuffled_batches
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.folder import write_model
 from glassbert.interop.huggingface import build
@@ -207,7 +207,7 @@ class FineTune(Generic[E, P]):
     def _epoch(self, number: int) -> list[Any]:
         """Return the batches of an epoch; only the latest is kept."""
         if number not in self._epochs:
-            self._epochs = {number: grouped_batches(self._lengths, epoch=number, **self._order)}
+            self._epochs = {number: shuffled_batches(self._lengths, epoch=number, **self._order)}
         return self._epochs[number]
 
     def _num_batches(self, epoch: int) -> int:

@@ -1,6 +1,8 @@
-"""The order of examples in fine-tuning: shuffled, with neighbours of like length in one batch.
+"""The order of examples in fine-tuning: shuffled anew in every epoch.
 
-Everything is a pure function of seed and epoch, so that a run can stop and go on at any step.
+Batches are packed, so texts of like length need not meet in one, which would make batches alike within and
+unlike each other. Everything is a pure function of seed and epoch, so that a run can stop and go on at any
+step.
 """
 
 import numpy as np
@@ -8,11 +10,8 @@ from numpy.typing import NDArray
 
 from glassbert.data.random import Draw, permutation
 
-POOL = 16
-"""Batches whose examples are sorted by length among themselves: like meets like, yet epochs differ."""
 
-
-def grouped_batches(
+def shuffled_batches(
     lengths: NDArray[np.int64], *, batch_size: int, batch_tokens: int, seed: int, epoch: int
 ) -> list[NDArray[np.int64]]:
     """Return the examples of each batch of an epoch, shortest first within a batch.
@@ -23,22 +22,14 @@ def grouped_batches(
         batch_tokens: A batch with more tokens is divided, unless it is a single example.
     """
     order = permutation(len(lengths), seed, Draw.ORDER, epoch)
-    num_batches = -(-len(lengths) // batch_size)
-    borders = np.linspace(0, len(lengths), num_batches + 1).round().astype(np.int64)
-    batches: list[NDArray[np.int64]] = []
-    for first in range(0, num_batches, POOL):
-        last = min(first + POOL, num_batches)
-        pool = order[borders[first] : borders[last]]
-        pool = pool[np.argsort(lengths[pool], kind="stable")]
-        parts = np.split(pool, borders[first + 1 : last] - borders[first])
-        # Shuffled again, or every pool would go from its shortest texts to its longest.
-        batches += [parts[index] for index in permutation(len(parts), seed, Draw.BATCH_ORDER, epoch, first)]
+    batches = np.array_split(order, -(-len(lengths) // batch_size))
     return [part for batch in batches for part in _divided(batch, lengths, batch_tokens)]
 
 
 def _divided(
     batch: NDArray[np.int64], lengths: NDArray[np.int64], batch_tokens: int
 ) -> list[NDArray[np.int64]]:
+    batch = batch[np.argsort(lengths[batch], kind="stable")]
     num_parts = min(len(batch), -(-int(lengths[batch].sum()) // batch_tokens))
     # Dealt like cards: sorted by length, the parts then have nearly the same number of tokens.
     return [batch[part::num_parts] for part in range(num_parts)]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from glassbert.data.grouping import POOL, grouped_batches
+from glassbert.data.shuffling import shuffled_batches
 
 RNG = np.random.default_rng(0)
 LENGTHS = RNG.integers(3, 120, size=1000)
@@ -10,7 +10,7 @@ LENGTHS = RNG.integers(3, 120, size=1000)
 def batches(
     epoch: int = 0, seed: int = 0, batch_size: int = 32, batch_tokens: int = 10**6
 ) -> list[np.ndarray]:
-    return grouped_batches(LENGTHS, batch_size=batch_size, batch_tokens=batch_tokens, seed=seed, epoch=epoch)
+    return shuffled_batches(LENGTHS, batch_size=batch_size, batch_tokens=batch_tokens, seed=seed, epoch=epoch)
 
 
 def test_an_epoch_visits_every_example_once() -> None:
@@ -28,27 +28,26 @@ def test_batches_depend_on_seed_and_epoch_alone() -> None:
 def test_no_batch_is_small(number: int) -> None:
     sizes = [
         len(batch)
-        for batch in grouped_batches(LENGTHS[:number], batch_size=32, batch_tokens=10**6, seed=0, epoch=0)
+        for batch in shuffled_batches(LENGTHS[:number], batch_size=32, batch_tokens=10**6, seed=0, epoch=0)
     ]
     assert max(sizes) <= 32
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_neighbours_in_length_meet_in_a_batch() -> None:
-    spread = np.mean([np.ptp(LENGTHS[batch]) for batch in batches()])
-    assert spread < 0.2 * np.ptp(LENGTHS)
-
-
-def test_neither_an_epoch_nor_a_pool_goes_from_short_to_long() -> None:
+def test_a_batch_goes_from_short_to_long_and_an_epoch_does_not() -> None:
+    assert all((np.diff(LENGTHS[batch]) >= 0).all() for batch in batches())
     means = [LENGTHS[batch].mean() for batch in batches()]
-    first_pool = means[:POOL]
-    assert first_pool != sorted(first_pool)
     assert abs(np.corrcoef(np.arange(len(means)), means)[0, 1]) < 0.5
+
+
+def test_texts_of_any_length_meet_in_a_batch() -> None:
+    deviations = [LENGTHS[batch].std() for batch in batches()]
+    assert min(deviations) > 0.5 * LENGTHS.std()
 
 
 def test_a_batch_over_the_token_budget_is_divided() -> None:
     found = batches(batch_tokens=500)
     assert sorted(np.concatenate(found).tolist()) == list(range(1000))
     assert max(LENGTHS[batch].sum() for batch in found) < 500 + LENGTHS.max()
-    alone = grouped_batches(np.array([900]), batch_size=4, batch_tokens=100, seed=0, epoch=0)
+    alone = shuffled_batches(np.array([900]), batch_size=4, batch_tokens=100, seed=0, epoch=0)
     assert [batch.tolist() for batch in alone] == [[0]]
