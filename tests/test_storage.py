@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from glassbert.errors import ModelError
+from glassbert.errors import ModelError, UserError
 from glassbert.storage import is_disk_full, new_folder, read_json, write_atomically
 
 
@@ -66,3 +66,20 @@ def test_a_full_disk_is_told_from_other_troubles() -> None:
     assert not is_disk_full(OSError(errno.EACCES, "Permission denied"))
     assert not is_disk_full(RuntimeError("I/O error: Permission denied (os error 13)"))
     assert not is_disk_full(ValueError("no space left"))
+
+
+def test_the_folder_one_is_in_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="is the folder you are in"), new_folder(Path()):
+        raise AssertionError
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "old").touch()
+    (tmp_path / "link").symlink_to("real")
+    with new_folder(tmp_path / "link", may_replace=True) as folder:
+        (folder / "new").touch()
+    assert (tmp_path / "link").is_symlink()
+    assert sorted(os.listdir(tmp_path)) == ["link", "real"]
+    assert os.listdir(tmp_path / "real") == ["new"]

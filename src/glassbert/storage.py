@@ -38,6 +38,9 @@ def new_folder(out: Path, *, may_replace: bool = False) -> Iterator[Path]:
     """Give a folder to write into; it becomes ``out`` when all went well and leaves no trace otherwise."""
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; name a folder to write to")
+    if out.resolve() == Path.cwd():
+        raise UserError(f"{out} is the folder you are in, which would be replaced; name another one")
+    out = out.resolve()  # a link stays one, and what it leads to is replaced
     if out.is_dir() and any(out.iterdir()) and not may_replace:
         raise UserError(f"{out} is not empty; name another folder, or add --force to replace it")
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -53,6 +56,12 @@ def new_folder(out: Path, *, may_replace: bool = False) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
         raise
     sync_folder(out.parent)
+
+
+def check_apart(source: Path, out: Path) -> None:
+    """Refuse to replace a folder by what is made of it, or of a model inside it."""
+    if source.resolve().is_relative_to(out.resolve()):
+        raise UserError(f"{out} holds the model that is read; name another folder to write to")
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from full_disk import disk
 from glassbert.cli.main import main
 from glassbert.inference.translator import load_translator
 from glassbert.interop.translator import write_translator
@@ -105,3 +106,17 @@ def test_without_ctranslate2_it_is_said_how_to_install_it(
     told = fails(capsys, 2, folder, tmp_path / "out", "--to", "ctranslate2")
     assert "install it with `pip install ctranslate2`" in told
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "limit"])
+def test_a_full_disk_is_one_line_and_leaves_nothing(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bert = save_oracle(make_oracle("BertForMaskedLM"), tmp_path / "bert")
+    capsys.readouterr()
+    with disk(kind, tmp_path / "disk", 1_000_000) as small:
+        small.fill(8_000)
+        told = fails(capsys, 2, bert, small.folder / "out")
+        assert "No space left on device" in told
+        small.clear()
+        assert list(small.folder.iterdir()) == []

@@ -193,6 +193,17 @@ def test_evaluate_scores_a_translator_on_pairs(
     assert not (tmp_path / "page.html").exists()
 
 
+def test_evaluate_tells_what_was_cut(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = sentence_pairs(2, seed=3)
+    path = write_tsv(tmp_path / "pairs.tsv", [*pairs, (" ".join([pairs[0][0]] * 30), pairs[0][1])])
+    assert main(["evaluate", str(folder), str(path), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "1 of 3 texts were longer than 64 tokens and were cut" in captured.err
+    assert json.loads(captured.out)["num_truncated"] == 1
+
+
 def test_predict_sends_a_translator_to_its_own_verb(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(folder)]) == 2
     assert f"is a translator; use `glassbert translate {folder}`" in capsys.readouterr().err

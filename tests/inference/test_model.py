@@ -97,10 +97,22 @@ def test_fill_needs_a_mask_and_a_head(tmp_path: Path, minilm: Model) -> None:
     model = load(save_oracle(make_oracle("BertForMaskedLM"), tmp_path))
     with pytest.raises(UserError, match=r"the text has no \[MASK\]; write"):
         model.fill("a b")
-    with pytest.raises(UserError, match="within the model's length"):
+    with pytest.raises(UserError, match=r"1 of 1 \[MASK\] lie beyond the \d+ tokens that the model takes"):
         model.fill("a " * 100 + "[MASK]")
+    with pytest.raises(UserError, match=r"2 of 3 \[MASK\] lie beyond"):
+        model.fill("[MASK] " + "a " * 100 + "[MASK] [MASK]")
     with pytest.raises(ModelError, match="has no MLM head"):
         minilm.fill("a [MASK]")
+
+
+def test_fill_proposes_pieces_only_where_the_model_has_more_rows(tmp_path: Path) -> None:
+    folder = save_oracle(make_oracle("BertForMaskedLM"), tmp_path)
+    tokenizer = load(folder).tokenizer
+    num_rows = len(tokenizer.vocabulary)
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").write_text("\n".join(tokenizer.vocabulary.pieces[:-2]) + "\n")
+    (candidates,) = load(folder).fill("a [MASK]", top=num_rows)
+    assert len(candidates) == num_rows - 2
 
 
 def test_a_vocabulary_larger_than_the_model_is_refused(tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ def test_a_config_we_cannot_honour_is_refused_by_key(change: dict[str, Any], mes
     [
         ({"num_labels": 3, "id2label": {"0": "a", "1": "b"}}, "num_labels=3 contradicts id2label"),
         ({"id2label": {"0": "a", "2": "b"}}, r"ids \[0, 2\]; expected 0 to 1"),
+        ({"id2label": {"a": "x"}}, "id2label=.'a': 'x'.; expected an object that maps the numbers of labels"),
+        ({"id2label": ["x"]}, r"id2label=\['x'\]; expected an object"),
         ({"id2label": {"0": "a", "1": "b"}, "label2id": {"a": 1, "b": 0}}, "label2id contradicts id2label"),
     ],
 )

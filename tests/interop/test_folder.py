@@ -129,3 +129,42 @@ def test_pooling_files_come_along(tmp_path: Path) -> None:
     convert(theirs, tmp_path / "ours")
     model = load(tmp_path / "ours")
     assert str(model.pooling) == "mean, normalised"
+
+
+def test_what_a_model_knows_of_its_task_comes_along(tmp_path: Path) -> None:
+    theirs = save_oracle(make_oracle("BertForTokenClassification"), tmp_path / "theirs")
+    task = {"name": "tag", "crf": True, "long_text": "tail"}
+    (theirs / "run.json").write_text(json.dumps({"glassbert": "0.0.1", "task": task, "metrics": {"f1": 0.5}}))
+    (theirs / "task.safetensors").write_bytes(b"weights of the task")
+    convert(theirs, tmp_path / "ours", dtype="float16")
+    run = json.loads((tmp_path / "ours" / "run.json").read_text())
+    assert (run["task"], run["metrics"]) == (task, {"f1": 0.5})
+    assert "converted_from" in run
+    assert run["glassbert"] != "0.0.1"
+    assert (tmp_path / "ours" / "task.safetensors").read_bytes() == b"weights of the task"
+
+
+def test_a_folder_is_not_replaced_by_what_is_made_of_a_model_inside_it(tmp_path: Path) -> None:
+    best = save_oracle(make_oracle("BertModel"), tmp_path / "run" / "best")
+    for out in (tmp_path / "run", best):
+        with pytest.raises(UserError, match="holds the model that is read"):
+            convert(best, out, may_replace=True)
+    assert (best / "config.json").is_file()
+
+
+def test_a_guess_is_told(tmp_path: Path) -> None:
+    theirs = save_oracle(make_oracle("BertModel"), tmp_path / "theirs")
+    (theirs / "tokenizer.json").unlink()
+    (theirs / "tokenizer_config.json").unlink()
+    (note,) = convert(theirs, tmp_path / "ours").notes
+    assert note.startswith("text is lower-cased: no file says so")
+
+
+def test_more_pieces_than_rows_are_refused_by_convert_as_by_load(tmp_path: Path) -> None:
+    theirs = save_oracle(make_oracle("BertModel"), tmp_path / "theirs")
+    (theirs / "tokenizer.json").unlink()
+    with (theirs / "vocab.txt").open("a") as file:
+        file.write("extra\n")
+    with pytest.raises(ModelError, match="rows; use the vocabulary that the model was trained with"):
+        convert(theirs, tmp_path / "ours")
+    assert not (tmp_path / "ours").exists()

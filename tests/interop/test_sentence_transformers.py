@@ -22,7 +22,7 @@ def write(folder: Path, pooling: object, *modules: str) -> Path:
 
 
 def test_a_folder_without_modules_says_nothing(tmp_path: Path) -> None:
-    assert read_sentence_settings(tmp_path) is None
+    assert read_sentence_settings(tmp_path, is_lowercase=True) is None
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_folder_without_modules_says_nothing(tmp_path: Path) -> None:
 def test_old_and_new_spellings_of_pooling_are_read(
     tmp_path: Path, pooling: object, modes: tuple[str, ...]
 ) -> None:
-    settings = read_sentence_settings(write(tmp_path, pooling, "Transformer", "Pooling"))
+    settings = read_sentence_settings(write(tmp_path, pooling, "Transformer", "Pooling"), is_lowercase=True)
     assert settings is not None
     assert settings.pooling == Pooling(modes=modes, should_normalise=False)  # type: ignore[arg-type]
 
@@ -55,7 +55,17 @@ def test_what_cannot_be_honoured_is_refused(
     tmp_path: Path, pooling: object, modules: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(ModelError, match=message):
-        read_sentence_settings(write(tmp_path, pooling, *modules))
+        read_sentence_settings(write(tmp_path, pooling, *modules), is_lowercase=True)
+
+
+def test_lower_casing_that_the_tokenizer_does_not_do_is_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path, {"pooling_mode": "mean"}, "Transformer", "Pooling")
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 64, "do_lower_case": true}')
+    with pytest.raises(ModelError, match="do_lower_case is true, but the tokenizer keeps capitals"):
+        read_sentence_settings(folder, is_lowercase=False)
+    settings = read_sentence_settings(folder, is_lowercase=True)
+    assert settings is not None
+    assert settings.max_length == 64
 
 
 def test_each_mode_pools_each_sequence_alone() -> None:

@@ -18,12 +18,13 @@ from glassbert.config import ModelConfig
 from glassbert.data.examples import Span, TagExample
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.inference.model import load
+from glassbert.interop.folder import TASK_WEIGHTS
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert, Output
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
-from glassbert.tasks.finetune import EXTRA_WEIGHTS, FineTune
+from glassbert.tasks.finetune import FineTune
 from glassbert.tasks.form import Input, TaskForm, packed
 from glassbert.tasks.forward import predictions, raw_outputs
 from glassbert.tasks.tag import Tag, TagPrediction, TagSettings
@@ -134,7 +135,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     learn(whole, steps=6, crf=True)
     assert not learn(stopped, 6, lambda: os.kill(os.getpid(), signal.SIGTERM), crf=True).is_finished
     assert learn(stopped, 6, crf=True).is_finished
-    for name in ("model.safetensors", EXTRA_WEIGHTS):
+    for name in ("model.safetensors", TASK_WEIGHTS):
         assert (stopped / "run/last" / name).read_bytes() == (whole / "run/last" / name).read_bytes()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import cyclopts
 from rich.progress import TextColumn
 
-from glassbert.cli.output import print_json, progress_bar, remark
+from glassbert.cli.output import print_json, progress_bar, remark, tell_assumptions
 from glassbert.model_names import model_folder
 
 if TYPE_CHECKING:
@@ -138,8 +138,7 @@ def _build_into(
     from glassbert.text.tokenizer import Tokenizer
 
     loaded = Tokenizer.load(model_folder(tokenizer))
-    for assumption in loaded.assumptions:
-        remark(f"assumed: {assumption}")
+    tell_assumptions(loaded)
     sources = find_sources(files, form)
     _tell_sources(sources, form)
     try:

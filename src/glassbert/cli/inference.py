@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from glassbert.cli.output import InputSource, print_json, progress_bar, remark, stdin_lines
+from glassbert.cli.output import InputSource, print_json, progress_bar, remark, stdin_lines, tell_assumptions
 from glassbert.errors import DataError, UserError
 from glassbert.model_names import model_folder
 from glassbert.text.files import read_lines
@@ -32,7 +32,11 @@ def fill(model: str, text: str, /, *, top: int = 5, json: bool = False) -> None:
     """
     from glassbert.inference.model import load
 
-    results = load(model_folder(model)).fill(text, top=top)
+    loaded = load(model_folder(model))
+    tell_assumptions(loaded.tokenizer)
+    results = loaded.fill(text, top=top)
+    if loaded.encode([text])[0].truncated:
+        remark(f"the text was longer than {loaded.max_length} tokens and was cut")
     for number, candidates in enumerate(results, start=1):
         if json:
             print_json([{"token": candidate.token, "score": candidate.score} for candidate in candidates])
@@ -71,6 +75,7 @@ def embed(
     if out is not None and out.suffix != ".npy":
         raise UserError(f"--out {out}: expected a name that ends in .npy")
     loaded = load(model_folder(model))
+    tell_assumptions(loaded.tokenizer)
     if not loaded.has_stated_pooling:
         remark(f"{model} does not say how to pool; a text's vector is the mean over its tokens")
     texts = input_texts(source)

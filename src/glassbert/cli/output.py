@@ -3,13 +3,16 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from glassbert.text.files import decoded_lines
+
+if TYPE_CHECKING:
+    from glassbert.text.tokenizer import Tokenizer
 
 JsonValue = Mapping[str, Any] | Sequence[Any]
 
@@ -35,6 +38,12 @@ def print_json(value: JsonValue) -> None:
 def remark(text: str) -> None:
     """Tell the user something that is not a result."""
     messages.print(text, markup=False, soft_wrap=True)
+
+
+def tell_assumptions(tokenizer: "Tokenizer") -> None:
+    """Say what was assumed where a folder does not tell how it cuts text."""
+    for assumption in tokenizer.assumptions:
+        remark(f"assumed: {assumption}")
 
 
 def progress_bar() -> Progress:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from glassbert.cli.output import InputSource, print_json, progress_bar, remark, stdin_lines
+from glassbert.cli.output import InputSource, print_json, progress_bar, remark, stdin_lines, tell_assumptions
 from glassbert.data.examples import BadRow, ReadOptions, TaskName
 from glassbert.data.manifest import MANIFEST
 from glassbert.errors import DataError, GateError, UserError
@@ -66,6 +66,7 @@ def predict(
     loaded = load(model_folder(model))
     if isinstance(loaded, Translator):
         raise UserError(f"{model} is a translator; use `glassbert translate {model}`")
+    tell_assumptions(loaded.tokenizer)
     if accuracy is not None:
         abstain_below = max(abstain_below, threshold_for_accuracy(loaded, accuracy))
     name = "stdin" if source == "-" else source
@@ -126,6 +127,7 @@ def evaluate(
         raise UserError("--report, --task, --format and --set are for labelled examples; leave them out")
     if isinstance(loaded, Translator):
         return check_gates(gates, _measure_translator(loaded, data, skip_bad, is_json=json))
+    tell_assumptions(loaded.tokenizer)
     if is_corpus:
         return check_gates(gates, _measure_corpus(loaded, data, is_json=json))
     options = _read_options(set_, format, skip_bad)
@@ -153,6 +155,7 @@ def _measure_translator(
     translator: "Translator", data: Path, skip_bad: int, *, is_json: bool
 ) -> dict[str, float]:
     """Print BLEU and chrF on sentence pairs, by the usual search; return them."""
+    from glassbert.cli.translate import tell_cut
     from glassbert.data.parallel import ParallelFiles
 
     pairs = ParallelFiles.of(data, skip_bad=skip_bad)
@@ -160,6 +163,8 @@ def _measure_translator(
     for bad in pairs.bad:
         remark(f"left out {bad.where}: {bad.reason}")
     num_pairs = sum(group.sentences for group in report.by_length)
+    settings = translator.usual_settings()
+    tell_cut(num_pairs, report.num_truncated, report.num_unfinished, translator, settings)
     if is_json:
         print_json({"metrics": report.metrics(), "examples": num_pairs, **report.to_json()})
         return report.metrics()

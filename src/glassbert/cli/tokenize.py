@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from glassbert.cli.output import print_json, remark, stdin_lines
+from glassbert.cli.output import print_json, remark, stdin_lines, tell_assumptions
 from glassbert.errors import UserError
 from glassbert.model_names import model_folder
 from glassbert.text.truncate import Keep
@@ -49,8 +49,7 @@ def tokenize(
     if text is None and pair is not None:
         raise UserError("--pair came without a text; give both: glassbert tokenize MODEL TEXT --pair TEXT")
     tokenizer = Tokenizer.load(model_folder(model))
-    for assumption in tokenizer.assumptions:
-        remark(f"assumed: {assumption}")
+    tell_assumptions(tokenizer)
     for number, source in enumerate(_sources(text), start=1):
         encoding = tokenizer.encode(source, pair, max_length=max_length, keep=keep)
         if json:

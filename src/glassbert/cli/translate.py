@@ -15,7 +15,8 @@ from glassbert.errors import Interrupted, UserError
 from glassbert.model_names import model_folder
 
 if TYPE_CHECKING:
-    from glassbert.inference.translator import Translation
+    from glassbert.inference.decode import DecodeSettings
+    from glassbert.inference.translator import Translation, Translator
 
 
 @Parameter(name="*")
@@ -101,6 +102,17 @@ def translate(
         num_texts += 1
         num_truncated += found.truncated
         num_unfinished += not found.finished
+    tell_cut(num_texts, num_truncated, num_unfinished, translator, settings)
+
+
+def tell_cut(
+    num_texts: int,
+    num_truncated: int | None,
+    num_unfinished: int | None,
+    translator: "Translator",
+    settings: "DecodeSettings",
+) -> None:
+    """Say how many texts were too long, and how many translations did not end."""
     limit = translator.max_length
     if num_truncated:
         remark(f"{num_truncated} of {num_texts} texts were longer than {limit} tokens and were cut")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import cyclopts
 
-from glassbert.cli.output import print_json, progress_bar, remark
+from glassbert.cli.output import print_json, progress_bar, tell_assumptions
 from glassbert.errors import DataError, UserError
 from glassbert.model_names import model_folder
-from glassbert.storage import new_folder
+from glassbert.storage import check_apart, new_folder
 
 if TYPE_CHECKING:
     from glassbert.text.extend import ExtensionPlan
@@ -105,7 +105,7 @@ def inspect(folder: str, /, *, text: list[Path] | None = None, json: bool = Fals
     from glassbert.text.tokenizer import Tokenizer
 
     tokenizer = Tokenizer.load(model_folder(folder))
-    _tell_assumptions(tokenizer)
+    tell_assumptions(tokenizer)
     report = inspect_vocabulary(tokenizer)
     text_report = None
     if text:
@@ -144,11 +144,10 @@ def extend(model: str, /, *, words: Path, out: Path, force: bool = False, json: 
     from glassbert.text.tokenizer import Tokenizer
 
     source = model_folder(model)
-    if out.resolve() == source.resolve():
-        raise UserError(f"{out} is the folder that is read; name another one to write to")
+    check_apart(source, out)
     _check_out(out, force)
     tokenizer = Tokenizer.load(source)
-    _tell_assumptions(tokenizer)
+    tell_assumptions(tokenizer)
     plan = plan_extension(tokenizer, list(read_lines(words)))
     if not plan.rows:
         raise DataError(
@@ -219,11 +218,6 @@ def _progress() -> Iterator[Callable[[int, int, str], None]]:
             bar.update(tasks[stage], completed=done, total=total)
 
         yield on_progress
-
-
-def _tell_assumptions(tokenizer: "Tokenizer") -> None:
-    for assumption in tokenizer.assumptions:
-        remark(f"assumed: {assumption}")
 
 
 def _learn_lines(out: Path, learned: "LearnedVocabulary") -> Iterator[str]:

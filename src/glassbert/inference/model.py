@@ -14,6 +14,7 @@ from glassbert.data.examples import Example
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.engine import Engine
 from glassbert.inference.predict import Item, as_example, is_pair, with_abstention
+from glassbert.interop.folder import check_vocabulary, read_run
 from glassbert.interop.huggingface import LoadReport, build
 from glassbert.interop.sentence_transformers import read_sentence_settings
 from glassbert.interop.source import read_source
@@ -22,7 +23,6 @@ from glassbert.model.layout import Batch
 from glassbert.model.pooling import Pooling
 from glassbert.model.side_by_side import side_by_side
 from glassbert.model_names import model_folder
-from glassbert.storage import read_json
 from glassbert.tasks.finetune import load_form
 from glassbert.tasks.form import Prediction, TaskForm
 from glassbert.tasks.forward import predictions
@@ -124,14 +124,20 @@ class Model:
         encoding = self.encode([text])[0]
         mask_id = self.tokenizer.vocabulary.mask_id
         places = [index for index, token in enumerate(encoding.ids) if token == mask_id]
-        if not places:
-            cut = " within the model's length" if encoding.truncated and "[MASK]" in text else ""
-            raise UserError(f"the text has no [MASK]{cut}; write [MASK] where a word is to be filled in")
+        num_masks = self.tokenizer.pieces_of(text, parse_specials=True).ids.count(mask_id)
+        if not num_masks:
+            raise UserError("the text has no [MASK]; write [MASK] where a word is to be filled in")
+        if len(places) < num_masks:
+            raise UserError(
+                f"{num_masks - len(places)} of {num_masks} [MASK] lie beyond the {self.max_length} tokens "
+                "that the model takes; shorten the text"
+            )
+        pieces = self.tokenizer.vocabulary.pieces
         with torch.inference_mode():
             batch = Batch.from_lists([encoding.ids], [encoding.segments])
             logits = self.engine.network(batch, predict_at=torch.tensor(places), heads_only=True).mlm
-            best = logits.softmax(dim=-1).topk(min(top, logits.size(-1)))
-        pieces = self.tokenizer.vocabulary.pieces
+            # A model may have rows that no piece stands for.
+            best = logits.softmax(dim=-1)[:, : len(pieces)].topk(min(top, len(pieces)))
         return [
             [Candidate(pieces[token], score) for token, score in zip(tokens, scores, strict=True)]
             for tokens, scores in zip(best.indices.tolist(), best.values.tolist(), strict=True)
@@ -179,13 +185,8 @@ def load(folder: str | Path) -> Model:
     folder = model_folder(folder)
     network, report = build(read_source(folder))
     tokenizer = Tokenizer.load(folder)
-    rows = network.config.encoder.vocab_size
-    if len(tokenizer.vocabulary) > rows:
-        raise ModelError(
-            f"{folder}: the vocabulary has {len(tokenizer.vocabulary)} pieces, but the model has {rows} "
-            "rows; use the vocabulary that the model was trained with"
-        )
-    settings = read_sentence_settings(folder)
+    check_vocabulary(folder, tokenizer, network.config)
+    settings = read_sentence_settings(folder, tokenizer.settings.lowercase)
     limits = [network.config.encoder.max_position_embeddings, tokenizer.max_length]
     if settings and settings.max_length:
         limits.append(settings.max_length)
@@ -196,5 +197,5 @@ def load(folder: str | Path) -> Model:
         pooling=settings.pooling if settings else None,
         max_length=min(limits),
         folder=folder,
-        run=read_json(folder / "run.json") if (folder / "run.json").is_file() else {},
+        run=read_run(folder),
     )

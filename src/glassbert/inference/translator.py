@@ -1,7 +1,7 @@
 """A loaded translator: text in, text out, in order, in bounded memory."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -160,8 +160,14 @@ class Translator:
         """Translate the sources of a parallel text and score them against its targets."""
         pairs = list(files.pairs())
         sources = [pair.source for pair in pairs]
-        guess = [found.text for found in self.stream(sources, settings)]
-        return translation([pair.target for pair in pairs], guess, sources, tokenizer=bleu_tokenizer)
+        found = list(self.stream(sources, settings))
+        guess = [one.text for one in found]
+        report = translation([pair.target for pair in pairs], guess, sources, tokenizer=bleu_tokenizer)
+        return replace(
+            report,
+            num_truncated=sum(one.truncated for one in found),
+            num_unfinished=sum(not one.finished for one in found),
+        )
 
     def export_ctranslate2(
         self, out: str | Path, *, quantization: str | None = None, may_replace: bool = False

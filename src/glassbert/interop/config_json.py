@@ -124,10 +124,20 @@ def _has_pooler(data: Mapping[str, Any], head: Head, names: set[str]) -> bool:
     return head in ("pretraining", "nsp", "classify")
 
 
+def labels_by_id(data: Mapping[str, Any]) -> dict[int, str]:
+    """Return what a config's id2label says; nothing when it says nothing."""
+    stated = data.get("id2label") or {}
+    if not isinstance(stated, Mapping) or not all(str(index).isdecimal() for index in stated):
+        raise UserError(
+            f"id2label={stated!r}; expected an object that maps the numbers of labels to their names"
+        )
+    return {int(index): str(label) for index, label in stated.items()}
+
+
 def _labels(data: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the labels in the order of the logits; the keys that tell them must agree."""
     num_labels = data.get("num_labels")
-    by_id = {int(index): label for index, label in data.get("id2label", {}).items()}
+    by_id = labels_by_id(data)
     if not by_id:
         by_id = {index: f"LABEL_{index}" for index in range(2 if num_labels is None else num_labels)}
     if sorted(by_id) != list(range(len(by_id))):

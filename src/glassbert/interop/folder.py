@@ -3,13 +3,15 @@
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import glassbert
-from glassbert.errors import UserError
+from glassbert.config import ModelConfig
+from glassbert.errors import ModelError, UserError
 from glassbert.interop.config_json import write_config
 from glassbert.interop.huggingface import LoadReport, build, state_for_file
 from glassbert.interop.sentence_transformers import read_sentence_settings
@@ -17,16 +19,19 @@ from glassbert.interop.source import Source, read_source
 from glassbert.interop.translator_config import is_encoder_decoder
 from glassbert.interop.weights import WEIGHTS, write_weights
 from glassbert.model.bert import Bert
-from glassbert.storage import new_folder, sha256_of, write_atomically, write_json
+from glassbert.storage import check_apart, new_folder, read_json, sha256_of, write_atomically, write_json
 from glassbert.text.tokenizer import Tokenizer
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-# The small files that make a folder one of sentence-transformers; copied as they are.
-SENTENCE_FILES = (
+TASK_WEIGHTS = "task.safetensors"
+"""Weights that a task has beyond those of BERT; `transformers` does not read this file."""
+# What makes a folder one of sentence-transformers, and what a task has of its own; copied as they are.
+COMPANIONS = (
     "modules.json",
     "1_Pooling/config.json",
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
+    TASK_WEIGHTS,
 )
 
 
@@ -42,7 +47,10 @@ def write_model(
         raise UserError(f"dtype={dtype!r}; expected one of {', '.join(DTYPES)}")
     write_weights(state_for_file(network, DTYPES[dtype]), folder / WEIGHTS)
     write_json(folder / "config.json", write_config(network.config, dtype))
-    write_json(folder / "run.json", {"glassbert": glassbert.__version__, "torch": torch.__version__, **run})
+    # Of the versions, those of the last writer count.
+    versions = {"glassbert": glassbert.__version__, "torch": torch.__version__}
+    run = versions | {name: value for name, value in run.items() if name not in versions}
+    write_json(folder / "run.json", run)
     tokenizer.save(folder)
     write_atomically(folder / "README.md", _card(network, run).encode("utf-8"))
 
@@ -55,26 +63,43 @@ def convert(
     Args:
         dtype: How to store the numbers; as the source does when not given.
     """
+    check_apart(source_folder, out)
     source = read_source(source_folder, may_unpickle=True)
     if is_encoder_decoder(source.config):
         raise UserError(f"{source_folder} is a translator, which only `--to ctranslate2` can convert; add it")
     network, report = build(source)
     tokenizer = Tokenizer.load(source_folder)
-    read_sentence_settings(source_folder)  # refuses now what `load` would refuse later
+    # These refuse now what `load` would refuse later.
+    check_vocabulary(source_folder, tokenizer, network.config)
+    read_sentence_settings(source_folder, tokenizer.settings.lowercase)
+    run = {**read_run(source_folder), "converted_from": _origin(source)}
     with new_folder(out, may_replace=may_replace) as folder:
-        write_model(
-            network, tokenizer, folder, dtype=dtype or report.dtype, run={"converted_from": _origin(source)}
-        )
-        copy_sentence_files(source_folder, folder)
-    return report
+        write_model(network, tokenizer, folder, dtype=dtype or report.dtype, run=run)
+        copy_companions(source_folder, folder)
+    return replace(report, notes=(*report.notes, *tokenizer.assumptions))
 
 
-def copy_sentence_files(source: Path, folder: Path) -> None:
-    """Take over how a folder of sentence-transformers pools."""
-    for name in SENTENCE_FILES:
+def read_run(folder: Path) -> dict[str, Any]:
+    """Return what run.json says of how a model came to be, its task above all; nothing if there is none."""
+    return read_json(folder / "run.json") if (folder / "run.json").is_file() else {}
+
+
+def copy_companions(source: Path, folder: Path) -> None:
+    """Take over how a folder of sentence-transformers pools, and what a task has beside the network."""
+    for name in COMPANIONS:
         if (source / name).is_file():
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(source / name, folder / name)
+
+
+def check_vocabulary(folder: Path, tokenizer: Tokenizer, config: ModelConfig) -> None:
+    """Refuse a vocabulary that has more pieces than the network has rows."""
+    rows = config.encoder.vocab_size
+    if len(tokenizer.vocabulary) > rows:
+        raise ModelError(
+            f"{folder}: the vocabulary has {len(tokenizer.vocabulary)} pieces, but the model has {rows} "
+            "rows; use the vocabulary that the model was trained with"
+        )
 
 
 def _origin(source: Source) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from glassbert.interop.folder import copy_sentence_files, write_model
+from glassbert.interop.folder import copy_companions, read_run, write_model
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
@@ -27,10 +27,10 @@ def extend_rows(source: Path, out: Path, plan: ExtensionPlan, *, may_replace: bo
         max_length=settings.max_length,
     )
     extended = with_rows(network, plan)
-    run = {"extended": {"pieces": [row.piece for row in plan.rows]}}
+    run = {**read_run(source), "extended": {"pieces": [row.piece for row in plan.rows]}}
     with new_folder(out, may_replace=may_replace) as folder:
         write_model(extended, tokenizer, folder, dtype=report.dtype, run=run)
-        copy_sentence_files(source, folder)
+        copy_companions(source, folder)
 
 
 def with_rows(network: Bert, plan: ExtensionPlan) -> Bert:

@@ -28,8 +28,12 @@ class SentenceSettings:
     max_length: int | None
 
 
-def read_sentence_settings(folder: Path) -> SentenceSettings | None:
-    """Return the folder's pooling and length, or None when it is not a sentence-transformers folder."""
+def read_sentence_settings(folder: Path, is_lowercase: bool) -> SentenceSettings | None:
+    """Return the folder's pooling and length, or None when it is not a sentence-transformers folder.
+
+    Args:
+        is_lowercase: Whether the tokenizer lower-cases.
+    """
     if not (folder / "modules.json").is_file():
         return None
     modes: tuple[PoolingMode, ...] = ()
@@ -45,7 +49,8 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
             )
     if not modes:
         raise ModelError(f"{folder / 'modules.json'}: no Pooling module; expected one after the Transformer")
-    return SentenceSettings(Pooling(modes=modes, should_normalise=should_normalise), _max_length(folder))
+    pooling = Pooling(modes=modes, should_normalise=should_normalise)
+    return SentenceSettings(pooling, _max_length(folder, is_lowercase))
 
 
 def _modules(folder: Path) -> list[tuple[str, Path]]:
@@ -77,9 +82,15 @@ def _modes(source: Path) -> tuple[PoolingMode, ...]:
     return modes
 
 
-def _max_length(folder: Path) -> int | None:
+def _max_length(folder: Path, is_lowercase: bool) -> int | None:
     source = folder / "sentence_bert_config.json"
-    length = read_json(source).get("max_seq_length") if source.is_file() else None
+    data = read_json(source) if source.is_file() else {}
+    if data.get("do_lower_case") and not is_lowercase:
+        raise ModelError(
+            f"{source}: do_lower_case is true, but the tokenizer keeps capitals; set do_lower_case to true "
+            "in tokenizer_config.json, or to false here"
+        )
+    length = data.get("max_seq_length")
     if length is not None and (not isinstance(length, int) or length < 1):
         raise ModelError(f"{source}: max_seq_length={length!r}; expected a whole number of at least 1")
     return length

@@ -1,5 +1,7 @@
 """Weight files: safetensors, whole or sharded. Everything is checked before it is used."""
 
+import errno
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from glassbert.errors import ModelError
-from glassbert.storage import read_json
+from glassbert.storage import is_disk_full, read_json
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -59,7 +61,12 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, 
     """Write a safetensors file that others may read as they may read any file of the user."""
     path.touch()
     mode = path.stat().st_mode
-    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path, metadata)
+    try:
+        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path, metadata)
+    except SafetensorError as error:
+        if is_disk_full(error):  # the library hides the system's error in one of its own
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from None
+        raise
     path.chmod(mode)  # the library makes files that only their owner can read
 
 

@@ -32,6 +32,10 @@ class TranslationReport:
     """By what rules it was counted; scores with other signatures cannot be compared."""
     chrf_signature: str
     by_length: tuple[LengthScore, ...]
+    num_truncated: int | None = None
+    """Sources that were longer than the model takes, so that their ends were not translated, if counted."""
+    num_unfinished: int | None = None
+    """Translations that reached the longest length without an end, if counted."""
 
     def metrics(self) -> dict[str, float]:
         """Return the scores by the names that gates use."""
@@ -39,7 +43,7 @@ class TranslationReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def translation(

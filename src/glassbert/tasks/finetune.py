@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from glassbert.config import ModelConfig
 from glassbert.data.shuffling import shuffled_batches
 from glassbert.errors import ModelError, UserError
-from glassbert.interop.folder import write_model
+from glassbert.interop.folder import TASK_WEIGHTS, write_model
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert, Output
@@ -29,8 +29,6 @@ from glassbert.tasks.registry import TASK_OF_HEAD, form_class
 from glassbert.tasks.task import depth_in_bert, flops_in_blocks
 from glassbert.text.tokenizer import Tokenizer
 
-EXTRA_WEIGHTS = "task.safetensors"
-"""Weights that a form has beyond those of BERT; `transformers` does not read this file."""
 TOKENS = "encoder.embeddings.token"
 
 
@@ -145,9 +143,10 @@ class FineTune(Generic[E, P]):
         if not self.dev:
             return
         self.module.eval()
-        first, inputs = self.dev[:1], self.dev_inputs[:1]
-        raw = raw_outputs(self.form, self.module, inputs)
-        known = ("loss", *self.form.measure(first, decoded(self.form, first, inputs, raw)).metrics())
+        inputs = self.dev_inputs[:1]
+        first = decoded(self.form, self.dev[:1], inputs, raw_outputs(self.form, self.module, inputs))
+        # Which metrics there are depends on all rows: on whether any question has no answer, for one.
+        known = ("loss", *self.form.measure(self.dev, first * len(self.dev)).metrics())
         if self.form.best_by not in known:
             raise UserError(f"task.metric={self.form.best_by!r}; expected one of {', '.join(known)}")
 
@@ -253,9 +252,9 @@ def extra_of(form: TaskForm[Any, Any]) -> dict[str, Tensor]:
 
 
 def _read_extra(folder: Path) -> dict[str, Tensor]:
-    if not (folder / EXTRA_WEIGHTS).is_file():
-        raise ModelError(f"no {EXTRA_WEIGHTS} in {folder}, which holds the task's own weights; copy it too")
-    return load_file(folder / EXTRA_WEIGHTS)
+    if not (folder / TASK_WEIGHTS).is_file():
+        raise ModelError(f"no {TASK_WEIGHTS} in {folder}, which holds the task's own weights; copy it too")
+    return load_file(folder / TASK_WEIGHTS)
 
 
 def save_finetuned(
@@ -274,4 +273,4 @@ def save_finetuned(
     """
     write_model(network, tokenizer, folder, run={**run, "task": {**tuned, **form.to_run()}})
     if extra:
-        save_file({name: tensor.contiguous() for name, tensor in extra.items()}, folder / EXTRA_WEIGHTS)
+        save_file({name: tensor.contiguous() for name, tensor in extra.items()}, folder / TASK_WEIGHTS)

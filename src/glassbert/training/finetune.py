@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from glassbert.interop.config_json import labels_by_id
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import Source, read_source
 from glassbert.model.bert import Bert
@@ -75,10 +76,15 @@ def finetune(
         return FineTuneResult(out, result.step, False)
     metrics: Mapping[str, float] = {}
     if os.environ.get("RANK", "0") == "0":
-        if not rows.dev:
+        if rows.dev:
+            metrics = settle(out / "best", task, tell)
+        else:
             _take_last_for_best(out)
-        metrics = settle(out / "best", task, tell) if rows.dev else {}
-    return FineTuneResult(out, result.step, True, metrics, task.form.best_by, result.best_step)
+    best_by = task.form.best_by
+    if result.best is not None and best_by not in metrics:
+        # Settling measures predictions; the loss, where it chose, is known from training alone.
+        metrics = {**metrics, best_by: result.best}
+    return FineTuneResult(out, result.step, True, metrics, best_by, result.best_step)
 
 
 def make_task(recipe: FineTuneRecipe, rows: Rows, tell: Tell) -> FineTune[Any, Any]:
@@ -118,7 +124,7 @@ def make_task(recipe: FineTuneRecipe, rows: Rows, tell: Tell) -> FineTune[Any, A
 
 def start_model(source: Source, head: HeadSpec, seed: int, tell: Tell) -> Bert:
     """Return the model of a folder with the head that a task needs."""
-    labels = tuple(label for _, label in sorted(_labels(source.config).items()))
+    labels = tuple(label for _, label in sorted(labels_by_id(source.config).items()))
     if labels != head.labels:
         # A head for other labels is of no use, even where it happens to have the right size.
         kept = {name: tensor for name, tensor in source.tensors.items() if not name.startswith("classifier.")}
@@ -135,10 +141,6 @@ def with_evaluations(settings: FineTuneSettings, task: FineTune[Any, Any]) -> Fi
     if settings.evaluate_every:
         return settings
     return replace(settings, evaluate_every=task.steps_in_epochs(1.0))
-
-
-def _labels(config: Mapping[str, Any]) -> dict[int, str]:
-    return {int(index): str(label) for index, label in config.get("id2label", {}).items()}
 
 
 def _with_dropout(source: Source, recipe: FineTuneRecipe) -> Source:
