@@ -65,8 +65,7 @@ RULES: tuple[Rule, ...] = (
     *_BARE_VARIABLES,
 )
 _BY_TF1 = {rule.tf1: rule for rule in RULES}
-_BY_HUGGINGFACE = {rule.huggingface: rule for rule in RULES}
-_LAYER_NUMBER = re.compile(r"(?<=/layer_)\d+(?=/)|(?<=\.layer\.)\d+(?=\.)")
+_LAYER_NUMBER = re.compile(r"(?<=/layer_)\d+(?=/)")
 # Google's own Adam, TensorFlow's slots for it and its relatives, and the counters.
 _OPTIMIZER_STATE = re.compile(
     r"(?:.+/)?(?:adam_[mv]|lamb_[mv]|(?:Adam|AdamWeightDecayOptimizer|LAMBOptimizer)(?:_1)?"
@@ -76,17 +75,8 @@ _OPTIMIZER_STATE = re.compile(
 
 def rule_for_tf1(name: str) -> Rule | None:
     """Return the rule for a TF1 variable, its layer's number filled in, or None."""
-    return _look_up(_BY_TF1, name)
-
-
-def rule_for_huggingface(name: str) -> Rule | None:
-    """Return the rule for a Hugging Face tensor, its layer's number filled in, or None."""
-    return _look_up(_BY_HUGGINGFACE, name)
-
-
-def _look_up(rules: dict[str, Rule], name: str) -> Rule | None:
     number = _LAYER_NUMBER.search(name)
-    rule = rules.get(_LAYER_NUMBER.sub("{n}", name))
+    rule = _BY_TF1.get(_LAYER_NUMBER.sub("{n}", name))
     return rule.for_layer(number[0]) if rule and number else rule
 
 
