@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import statistics
@@ -9,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from glassbert.errors import UserError
+from glassbert.errors import DataError, UserError
 from glassbert.inference.model import load
 from glassbert.storage import read_json
 from glassbert.tasks.finetune import FineTune
@@ -18,7 +19,7 @@ from glassbert.training import several
 from glassbert.training.adapt import texts_of
 from glassbert.training.api import train
 from glassbert.training.several import best_of, in_time, search_grid, summary
-from training.small_finetune import recipe_of, run, write_inputs
+from training.small_finetune import NUM_TRAIN, recipe_of, run, write_inputs, write_rows
 
 SHORT = {"epochs": 1.0}
 
@@ -41,6 +42,9 @@ def record(name: str, metric: float, best_by: str = "accuracy", elapsed_s: float
 def test_the_best_run_knows_which_way_its_metric_points() -> None:
     assert best_of([record("a", 0.8), record("b", 0.9), record("c", 0.9)])["name"] == "b"
     assert best_of([record("a", 0.8, "mse"), record("b", 0.9, "mse")])["name"] == "a"
+    for metric, value in (("mse", 0.1), ("mcc", -0.1)):
+        unknown = record("a", 0.0, metric) | {"metrics": {}}
+        assert best_of([unknown, record("b", value, metric)])["name"] == "b", "what is unknown wins nothing"
 
 
 def test_a_search_starts_no_run_that_will_not_end_in_time() -> None:
@@ -78,6 +82,30 @@ def test_seeds_give_mean_and_deviation_and_the_best_model(given: Path, tmp_path:
     losers = [out / one["name"] for one in result.runs if one["name"] != best]
     assert not any((folder / "best").exists() or list(folder.glob("checkpoint-*")) for folder in losers)
     assert load(out).predict(["a e"])
+
+
+def test_seeds_are_told_apart_by_their_loss_too(given: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = run(given, out, train={**SHORT, "seed": 1}, task={"metric": "loss"}, runs={"seeds": 2})
+    lowest = {}
+    for one in result.runs:
+        rows = map(json.loads, (out / one["name"] / "metrics.jsonl").read_text().splitlines())
+        lowest[one["name"]] = min(row["evaluation"]["loss"] for row in rows if "evaluation" in row)
+    assert {one["name"]: one["metrics"]["loss"] for one in result.runs} == lowest
+    best = min(lowest, key=lowest.__getitem__)
+    assert best != "seed-1", "that the first wins shows nothing"
+    assert result.metrics["loss"] == lowest[best]
+    weights = (out / "best" / "model.safetensors").read_bytes()
+    assert weights == (out / best / "best" / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("runs", [{"seeds": 2}, {"search_minutes": 1.0}])
+def test_several_runs_without_rows_to_measure_on_are_refused(
+    given: Path, tmp_path: Path, runs: dict[str, Any]
+) -> None:
+    with pytest.raises(UserError, match=r"^data\.dev_share=0: .*; give a --dev file, or do one run$"):
+        run(given, tmp_path / "out", data={"dev": None, "dev_share": 0.0}, runs=runs)
+    assert not (tmp_path / "out").exists()
 
 
 def test_seeds_that_are_done_are_not_run_again(
@@ -122,6 +150,20 @@ def test_a_stop_within_one_of_several_runs_changes_no_bit(
     assert (again.is_finished, again.metrics, again.best_step) == (True, straight.metrics, straight.best_step)
     for name in ("best/model.safetensors", "last/model.safetensors", "metrics.jsonl"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [{"runs": {"seeds": 2}}, {"adapt": {"epochs": 2.0, "max_length": 32, "batch_tokens": 256}}],
+    ids=["seeds that are done", "an adaptation that was stopped"],
+)
+def test_rows_that_have_changed_since_are_another_run(tmp_path: Path, tables: dict[str, Any]) -> None:
+    given, out = write_inputs(tmp_path), tmp_path / "out"
+    with stopping(Pretrain, 1):
+        run(given, out, train=SHORT, **tables)
+    write_rows(given / "train.tsv", NUM_TRAIN, seed=7)
+    with pytest.raises(DataError, match=r"data\.train is not the text that .* was begun with"):
+        run(given, out, train=SHORT, **tables)
 
 
 def test_a_search_within_no_time_tries_one_setting(given: Path, tmp_path: Path) -> None:

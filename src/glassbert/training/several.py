@@ -1,5 +1,6 @@
 """More than one run for one model: adaptation before it, a search for settings, several seeds."""
 
+import math
 import os
 import shutil
 import statistics
@@ -14,7 +15,7 @@ from glassbert.storage import new_folder, read_json, write_atomically, write_jso
 from glassbert.tasks.form import LOWER_IS_BETTER
 from glassbert.training.adapt import adapt
 from glassbert.training.checkpoint import PROGRESS, checkpoints
-from glassbert.training.claim import claim_folder
+from glassbert.training.claim import claim_data, claim_folder
 from glassbert.training.finetune import FineTuneResult, Show, Tell, finetune
 from glassbert.training.finetune_recipe import FineTuneRecipe, RunsSettings, completed
 from glassbert.training.report import METRICS
@@ -40,6 +41,11 @@ def finetune_all(recipe: FineTuneRecipe, out: Path, tell: Tell, show: Show | Non
     """Do all that a recipe asks for in the folder ``out``; what is done there already is not done again."""
     if os.environ.get("RANK", "0") != "0":
         tell, show = _say_nothing, None  # torchrun starts this once per process
+    if recipe.runs != RunsSettings() and recipe.data.dev is None and not recipe.data.dev_share:
+        raise UserError(
+            "data.dev_share=0: without rows to measure on, none of several runs is the best; "
+            "give a --dev file, or do one run"
+        )
     rows = read_rows(recipe.name, recipe.data, tell)
     claimed = recipe.tables()
     if recipe.runs == RunsSettings() and not recipe.adapt.epochs:
@@ -47,6 +53,7 @@ def finetune_all(recipe: FineTuneRecipe, out: Path, tell: Tell, show: Show | Non
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise UserError("torchrun can share one run; do seeds, a search or an adaptation without it")
     claim_folder(out, claimed, completed)
+    claim_data(out, rows.about)
     single = recipe.single()
     if recipe.adapt.epochs:
         adapted = adapt(recipe, rows.train, out / "adapt", tell, show)
@@ -169,9 +176,9 @@ class Tournament:
 
 
 def best_of(done: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the run with the best metric; the first of equals."""
+    """Return the run with the best metric, the first of equals; one without it is worse than any."""
     sign = -1 if done[0]["best_by"] in LOWER_IS_BETTER else 1
-    return max(done, key=lambda run: sign * run["metrics"].get(run["best_by"], 0.0))
+    return max(done, key=lambda run: sign * run["metrics"].get(run["best_by"], -sign * math.inf))
 
 
 def summary(done: list[dict[str, Any]]) -> Iterator[str]:
