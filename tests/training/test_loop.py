@@ -18,6 +18,8 @@ from glassbert.inference.model import load
 from glassbert.storage import read_json
 from glassbert.tasks.pretrain import Pretrain
 from glassbert.training.checkpoint import checkpoints
+from glassbert.training.reading import Reading
+from glassbert.training.state import TrainState
 from training.small_run import STEPS, run, small_task, with_event
 
 FILES = ("last/model.safetensors", "best/model.safetensors", "metrics.jsonl")
@@ -187,6 +189,23 @@ def test_a_run_whose_minutes_are_over_is_finished_when_it_has_learnt(tmp_path: P
     result = run(tmp_path, told=told, steps=None, minutes=1e-6)
     assert (result.is_finished, result.step) == (True, 2)
     assert told == ["going on from checkpoint-2"]
+
+
+def test_a_run_that_the_clock_ends_is_evaluated_and_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elapsed_s = 0.0
+
+    def let_time_pass(reading: Reading) -> None:
+        nonlocal elapsed_s
+        elapsed_s = 120.0  # after the loop has asked whether this step is the last
+
+    monkeypatch.setattr(TrainState, "elapsed_s", property(lambda state: elapsed_s))
+    result = run(tmp_path, steps=None, minutes=1.0, show=let_time_pass)
+    assert (result.is_finished, result.step, result.best_step) == (True, 2, 2)
+    assert "mlm_loss" in result.metrics
+    assert [path.name for path in checkpoints(tmp_path)] == ["checkpoint-2"]
+    assert (tmp_path / "best").is_dir()
 
 
 @pytest.mark.slow

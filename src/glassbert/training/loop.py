@@ -78,7 +78,9 @@ def _train(
         tell(f"going on from {checkpoint.name}")
     metrics: dict[str, float] = {}
     with stop_signals() as stop, Report(run, state, tell, show) as report:
-        while state.share_done < 1.0 and not _has_stalled(state):
+        # Asked once a step: were it asked again, the clock could end the run without evaluating or saving it.
+        is_last = state.share_done >= 1.0 or _has_stalled(state)
+        while not is_last:
             result, rate, counts = state.update()
             is_last = state.share_done >= 1.0
             should_stop = processes.any(stop.is_asked)
