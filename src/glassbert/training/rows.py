@@ -1,5 +1,6 @@
 """The rows of a fine-tuning run: read, held out, and described before the first step."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,7 +40,7 @@ def read_rows(name: TaskName, files: ExampleFiles, tell: Callable[[str], None]) 
     _tell_contradictions(table.examples, tell)
     about = {"train": _about(table)}
     if files.dev is None:
-        train, dev = held_out(table.examples, files.dev_share)
+        train, dev, num_alone = held_out(table.examples, files.dev_share)
         told = (
             f"no --dev file: {len(dev):,} of {len(table.examples):,} training rows are held out to measure on"
         )
@@ -48,6 +49,9 @@ def read_rows(name: TaskName, files: ExampleFiles, tell: Callable[[str], None]) 
             if dev
             else "no --dev file and data.dev_share=0: nothing will be known of the model's quality"
         )
+        if num_alone:
+            tell(f"{num_alone:,} rows were drawn but not held out: no other training row has their label")
+        _tell_shared(train, dev, tell)
         return Rows(train, dev, about | {"dev": {"held_out_of_train": len(dev)}}, table.kind)
     other = read_examples(name, files.dev, replace(files, kind=files.kind or table.kind))
     _tell_table("dev", other, tell)
@@ -57,15 +61,34 @@ def read_rows(name: TaskName, files: ExampleFiles, tell: Callable[[str], None]) 
     return Rows(table.examples, other.examples, about | {"dev": _about(other)}, table.kind)
 
 
-def held_out(rows: Sequence[Any], share: float) -> tuple[list[Any], list[Any]]:
-    """Divide rows at random, yet alike every time: those to learn from and those to measure on, in order."""
+def held_out(rows: Sequence[Any], share: float) -> tuple[list[Any], list[Any], int]:
+    """Divide rows at random, yet alike every time: those to learn from and those to measure on, in order.
+
+    The last row with a label is learnt from; the number of rows that were passed over for it comes third.
+    """
     num_dev = round(share * len(rows))
     if share and not 0 < num_dev < len(rows):
         raise DataError(f"{len(rows)} rows are too few to hold {share:.0%} of them out; give a --dev file")
-    chosen = set(permutation(len(rows), _SPLIT_SEED, Draw.ORDER, len(rows))[:num_dev].tolist())
+    num_left = Counter(label for row in rows for label in _labels(row))
+    chosen, num_alone = set[int](), 0
+    for index in permutation(len(rows), _SPLIT_SEED, Draw.ORDER, len(rows)).tolist():
+        if len(chosen) == num_dev:
+            break
+        labels = _labels(rows[index])
+        if any(num_left[label] == 1 for label in labels):
+            num_alone += 1
+        else:
+            num_left.subtract(labels)
+            chosen.add(index)
+    if num_dev and not chosen:
+        raise DataError(
+            f"each of the {len(rows)} rows has a label that no other has: none can be held out; is the label "
+            "in another column? for numbers, set data.kind=regression; else give a --dev file"
+        )
     return (
         [row for index, row in enumerate(rows) if index not in chosen],
         [row for index, row in enumerate(rows) if index in chosen],
+        num_alone,
     )
 
 
@@ -140,6 +163,11 @@ def _tell_contradictions(rows: Sequence[Any], tell: Callable[[str], None]) -> No
             f"train: {sum(map(len, noisy)):,} rows have a text that another row labels otherwise, such as "
             f"{first.where} and {other.where}"
         )
+
+
+def _labels(row: Any) -> set[str]:
+    """Return the labels of a text or of its spans; scores and answers are none."""
+    return {*getattr(row, "labels", ()), *(span.label for span in getattr(row, "spans", None) or ())}
 
 
 def _content(row: Any) -> tuple[Any, ...]:
