@@ -1,16 +1,20 @@
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from glassbert.data.examples import TextExample
+from glassbert.data.examples import AnswerExample, TextExample
+from glassbert.errors import UserError
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
+from glassbert.tasks.answer import AnswerPrediction, AnswerSettings, Extract
 from glassbert.tasks.classify import Classify, ClassifySettings, ClassPrediction
 from glassbert.tasks.finetune import FineTune
 from glassbert.training.loop import train
 from glassbert.training.settings import TrainSettings
 from oracles import small_tokenizer
+from tasks.answering import question_about, questions
 from tasks.small_model import VOCAB_SIZE, sentiment, small_folder
 
 
@@ -27,6 +31,17 @@ def small_task(folder: Path, **settings: Any) -> FineTune[TextExample, ClassPred
     )
     spec = form.head()
     bert, _ = build(read_source(folder), head=spec.head, labels=spec.labels, problem_type=spec.problem_type)
+    return FineTune(bert, tokenizer, form, rows, dev, batch_size=16, batch_tokens=4096, seed=0)
+
+
+def answering_task(
+    folder: Path, dev: list[AnswerExample], metric: str
+) -> FineTune[AnswerExample, AnswerPrediction]:
+    tokenizer, rows = small_tokenizer(VOCAB_SIZE), questions(20, impossible=0.5)
+    form, _ = Extract.for_training(
+        "answer", AnswerSettings(metric=metric), tokenizer, rows, dev, max_length=40
+    )
+    bert, _ = build(read_source(folder), head="answer")
     return FineTune(bert, tokenizer, form, rows, dev, batch_size=16, batch_tokens=4096, seed=0)
 
 
@@ -74,3 +89,15 @@ def test_dropout_is_on_in_training_but_not_in_a_frozen_encoder(folder: Path) -> 
         assert encoder.training == (not is_frozen)
         assert task.module.bert.labels is not None
         assert task.module.bert.labels.training
+
+
+@pytest.mark.parametrize("metric", ["has_answer_f1", "no_answer_accuracy"])
+def test_a_metric_that_some_rows_call_for_is_known_whichever_comes_first(folder: Path, metric: str) -> None:
+    generator = random.Random(0)
+    answered, impossible = (question_about(3, generator, has_answer=has_one) for has_one in (True, False))
+    for dev in ([answered, impossible], [impossible, answered]):
+        task = answering_task(folder, dev, metric)
+        task.check_metric()
+        assert metric in task.evaluate()
+    with pytest.raises(UserError, match=f"task.metric=.{metric}.; expected one of loss, exact_match, f1$"):
+        answering_task(folder, [answered], metric).check_metric()
