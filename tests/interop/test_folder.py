@@ -157,7 +157,7 @@ def test_a_guess_is_told(tmp_path: Path) -> None:
     (theirs / "tokenizer.json").unlink()
     (theirs / "tokenizer_config.json").unlink()
     (note,) = convert(theirs, tmp_path / "ours").notes
-    assert note.startswith("text is lower-cased: no file says so")
+    assert note.startswith("assumed: text is lower-cased: no file says so")
 
 
 def test_more_pieces_than_rows_are_refused_by_convert_as_by_load(tmp_path: Path) -> None:

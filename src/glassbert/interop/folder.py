@@ -76,7 +76,8 @@ def convert(
     with new_folder(out, may_replace=may_replace) as folder:
         write_model(network, tokenizer, folder, dtype=dtype or report.dtype, run=run)
         copy_companions(source_folder, folder)
-    return replace(report, notes=(*report.notes, *tokenizer.assumptions))
+    assumed = (f"assumed: {assumption}" for assumption in tokenizer.assumptions)
+    return replace(report, notes=(*report.notes, *assumed))
 
 
 def read_run(folder: Path) -> dict[str, Any]:
