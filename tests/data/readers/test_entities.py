@@ -70,6 +70,14 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
         "tokens",
         {"tokens": ["王小明", "lives", "in", "上海", "。"], "ner_tags": ["B-PER", "O", "O", "B-LOC", "O"]},
     ),
+    "tokens with labels": (
+        "tokens",
+        {"tokens": ["王小明", "lives", "in", "上海", "。"], "labels": ["B-PER", "O", "O", "B-LOC", "O"]},
+    ),
+    "tokens with a column that mostly holds spans": (
+        "tokens",
+        {"tokens": ["王小明", "lives", "in", "上海", "。"], "ner": ["B-PER", "O", "O", "B-LOC", "O"]},
+    ),
 }
 
 
@@ -149,6 +157,7 @@ def test_a_span_is_moved_to_its_words(write: Write, place: list[int], surface: s
         ({"spans": []}, "no text; name its column with --set data.columns.text=NAME"),
         ({"tokens": ["a"], "tags": ["O", "O"]}, "1 tokens, but 2 tags"),
         ({"tokens": ["a"], "tags": [0]}, "the tags are '[0]'; expected a list of strings such as B-PER"),
+        ({"tokens": ["a"], "labels": [0]}, "the tags are '[0]'; expected a list of strings such as B-PER"),
         (
             {"tokens": ["a", ""], "tags": ["O", "O"]},
             "the tokens are \"['a', '']\"; expected a list of strings, none of them empty",

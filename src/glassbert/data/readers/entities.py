@@ -89,7 +89,9 @@ def _from_tokens(
     values: Mapping[str, Any], told: Mapping[str, str], scheme: TagScheme
 ) -> tuple[str, tuple[Span, ...] | None]:
     columns = find_columns("tag", list(values), told)
-    tokens, tags = values.get(columns.get("tokens", "")), values.get(columns.get("tags", ""))
+    tokens, tags, spans = (values.get(columns.get(role, "")) for role in ("tokens", "tags", "spans"))
+    if tags is None and isinstance(spans, list) and any(isinstance(tag, str | int) for tag in spans):
+        tags = spans  # a column such as "labels" may hold either and was taken for spans
     if (
         not isinstance(tokens, list)
         or not all(isinstance(token, str) and token for token in tokens)
