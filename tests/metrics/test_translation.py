@@ -60,6 +60,11 @@ def test_no_sentence_has_no_points() -> None:
     assert translation([], []).metrics() == {"bleu": 0.0, "chrf": 0.0}
 
 
+def test_rules_that_sacrebleu_does_not_know_are_named_with_those_it_does() -> None:
+    with pytest.raises(UserError, match="bleu_tokenizer='chinese'; expected one of .*zh, 13a"):
+        translation(GOLD, GUESS, tokenizer="chinese")
+
+
 def test_without_sacrebleu_it_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 

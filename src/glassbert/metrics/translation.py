@@ -67,7 +67,10 @@ def translation(
         raise UserError(
             "BLEU and chrF are counted by sacrebleu; install it with `pip install 'glassbert[translate]'`"
         ) from None
-    bleu, chrf = BLEU(tokenize=tokenizer or _tokenizer_for(gold)), CHRF()
+    rules = tokenizer or _tokenizer_for(gold)
+    if rules not in BLEU.TOKENIZERS:
+        raise UserError(f"bleu_tokenizer={rules!r}; expected one of {', '.join(BLEU.TOKENIZERS)}")
+    bleu, chrf = BLEU(tokenize=rules), CHRF()
     # Without a sentence there is nothing to compare; sacrebleu would fail.
     scores = [
         metric.corpus_score(list(guess), [list(gold)]).score if gold else 0.0 for metric in (bleu, chrf)
