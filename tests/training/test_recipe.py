@@ -53,6 +53,8 @@ def test_a_change_wins_over_the_file(tmp_path: Path) -> None:
         ("train.stepz=7", "unknown key train.stepz; did you mean train.steps?"),
         ("trian.steps=7", "unknown key recipe.trian; did you mean recipe.train?"),
         ("model.hiden_size=7", "did you mean model.hidden_size?"),
+        ("model.hidden_dropout_prob=.1", "model.hidden_dropout_prob='.1'; expected float"),
+        ("model.gated_mlp=yes", "model.gated_mlp='yes'; expected bool"),
         ("objective.mask.x=7", "unknown key objective.mask.x"),
         ("train.steps=many", "train.steps='many'; expected int"),
         ("train.steps=true", "train.steps=True; expected int"),

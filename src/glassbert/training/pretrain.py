@@ -1,9 +1,9 @@
 """From a recipe to a trained encoder."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import glassbert
 from glassbert.config import BertConfig, ModelConfig, preset
@@ -28,7 +28,7 @@ from glassbert.training.claim import claim_data, claim_folder, plain_tables
 from glassbert.training.loop import TrainResult, train
 from glassbert.training.processes import choose_device, is_main_process
 from glassbert.training.reading import Reading
-from glassbert.training.recipe import check_keys, settings_from
+from glassbert.training.recipe import check_keys, settings_from, typed_values
 from glassbert.training.settings import TrainSettings
 
 # What a preset says of a shape.
@@ -80,12 +80,14 @@ class PretrainRecipe:
         check_keys(tables, ("data", "model", "objective", "train"), "recipe")
         model = dict(tables.get("model", {}))
         own = ("preset", "init_from", "neighbour_heads")
-        check_keys(model, (*own, *(f.name for f in fields(BertConfig))), "model")
+        hints = get_type_hints(BertConfig)
+        check_keys(model, (*own, *hints), "model")
         if not isinstance(model.get("neighbour_heads", False), bool):
             raise UserError(f"model.neighbour_heads={model['neighbour_heads']!r}; expected true or false")
+        shape = {key: value for key, value in model.items() if key in hints}
         return cls(
             data=settings_from(DataSettings, tables.get("data", {}), "data"),
-            model=model,
+            model=model | typed_values(shape, hints, "model"),
             objective=settings_from(ObjectiveTable, tables.get("objective", {}), "objective"),
             train=settings_from(TrainSettings, tables.get("train", {}), "train"),
         )

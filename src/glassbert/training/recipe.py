@@ -55,7 +55,12 @@ def settings_from(kind: type[Settings], table: Mapping[str, Any], name: str) -> 
     check_keys(table, [f.name for f in fields(kind)], name)
     for key in sorted(required - set(table)):
         raise UserError(f"{name}.{key} is missing; set it in the recipe or with --set {name}.{key}=...")
-    return kind(**{key: _typed(value, hints[key], f"{name}.{key}") for key, value in table.items()})
+    return kind(**typed_values(table, hints, name))
+
+
+def typed_values(table: Mapping[str, Any], hints: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the values of a table by key, each of the type that ``hints`` has for it."""
+    return {key: _typed(value, hints[key], f"{name}.{key}") for key, value in table.items()}
 
 
 def check_keys(table: Mapping[str, Any], known: Iterable[str], name: str) -> None:
