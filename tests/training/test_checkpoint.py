@@ -1,11 +1,24 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
+import torch
 
 from full_disk import disk
 from glassbert.errors import RunFailed
-from glassbert.training.checkpoint import checkpoints, newest_good, verify
+from glassbert.storage import new_folder
+from glassbert.training.checkpoint import (
+    MANIFEST,
+    Progress,
+    Snapshot,
+    checkpoints,
+    forget_stops,
+    newest_good,
+    save_checkpoint,
+    sweep,
+    verify,
+)
 from glassbert.training.report import forget_after
 from training.small_run import STEPS, run, small_task, with_event
 
@@ -56,3 +69,45 @@ def test_lines_that_were_cut_off_are_forgotten_wherever_they_stand(tmp_path: Pat
     path.write_text("".join([*whole[:3], '{"ste', *whole[3:], '{"step": 4']))
     forget_after(path, 4)
     assert path.read_text() == "".join(whole[:3])
+
+
+def test_a_folder_whose_replacement_was_killed_halfway_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "best").mkdir()
+    (tmp_path / "best" / "model").write_text("good")
+    rename, renamed = os.replace, list[Path]()
+
+    def die_between_two(source: Path, target: Path) -> None:
+        if renamed:
+            raise KeyboardInterrupt
+        renamed.append(target)
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", die_between_two)
+    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "best", may_replace=True):
+        pass
+    monkeypatch.undo()
+    assert not (tmp_path / "best").exists()
+    (tmp_path / ".best.0123abcd.part").mkdir()  # a kill, unlike Ctrl-C, leaves this too
+    sweep(tmp_path)
+    assert os.listdir(tmp_path) == ["best"]
+    assert (tmp_path / "best" / "model").read_text() == "good"
+
+
+def test_left_overs_are_swept_be_they_files_or_folders_and_nothing_else_is(tmp_path: Path) -> None:
+    for name in ("best", ".best.0123abcd.old", ".last.0123abcd.part"):
+        (tmp_path / name).mkdir()
+    for name in (".recipe.toml.0123abcd.part", ".notes.old"):
+        (tmp_path / name).touch()
+    sweep(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [".notes.old", "best"]
+
+
+def test_of_what_stops_have_left_the_checkpoint_to_go_on_from_stays(tmp_path: Path) -> None:
+    for step in (3, 4, 6, 7, 8):
+        snapshot = Snapshot(Progress(step=step), {"weight": torch.zeros(1)})
+        save_checkpoint(tmp_path, snapshot, lambda folder: None, keep=9)
+    (tmp_path / "checkpoint-8" / MANIFEST).write_text("{}")
+    forget_stops(tmp_path, 3)
+    assert [path.name for path in checkpoints(tmp_path)] == [f"checkpoint-{step}" for step in (3, 6, 7, 8)]

@@ -146,6 +146,31 @@ def test_the_average_is_the_mean_of_the_last_checkpoints(finished: Finished) -> 
     assert read_json(out / "averaged" / "run.json")["average_of"] == ["checkpoint-6", "checkpoint-8"]
 
 
+def test_what_stops_have_left_neither_enters_the_average_nor_pushes_out_a_part_of_it(
+    data: Path, tmp_path: Path
+) -> None:
+    settings, straight, stopped = tables(data, save_every=4, evaluate_every=2), tmp_path / "a", tmp_path / "b"
+    run(straight, settings)
+    assert read_json(straight / "averaged" / "run.json")["average_of"] == ["checkpoint-4", "checkpoint-8"]
+    for evaluation, names in ((2, ["checkpoint-4", "checkpoint-5"]), (1, ["checkpoint-4", "checkpoint-7"])):
+        assert not run(stopped, settings, stop_at=evaluation).is_finished
+        assert {*names} <= {path.name for path in checkpoints(stopped)}
+    assert run(stopped, settings).is_finished
+    for name in FILES:
+        assert (stopped / name).read_bytes() == (straight / name).read_bytes(), name
+
+
+def test_a_run_that_averages_checkpoints_goes_on_writing_the_same_ones(
+    finished: Finished, data: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=r"another train\.save_every \(3, now 4\), which decides what"):
+        run(finished[0], tables(data, save_every=4))
+    alone = tables(data, steps=1) | {"task": {}}
+    run(tmp_path, alone)
+    alone["train"]["save_every"] = 4
+    assert run(tmp_path, alone).is_finished
+
+
 def test_one_checkpoint_is_neither_averaged_nor_measured_twice(data: Path, tmp_path: Path) -> None:
     beams: list[int] = []
     told: list[str] = []
@@ -229,14 +254,44 @@ def test_without_dev_pairs_the_last_model_is_the_model(data: Path, tmp_path: Pat
     assert any("nothing will be known" in line for line in told)
 
 
-def test_text_that_has_changed_stops_a_run_from_going_on(data: Path, tmp_path: Path) -> None:
-    path = write_tsv(tmp_path / "train.tsv", sentence_pairs(200))
-    settings = tables(data)
-    settings["data"]["train"] = str(path)
-    run(tmp_path / "run", settings, stop_at=1)
+@pytest.mark.parametrize("name", ["train", "dev"])
+def test_text_that_has_changed_stops_a_run_from_going_on(data: Path, tmp_path: Path, name: str) -> None:
+    settings = tables(data, steps=1)
+    path = Path(shutil.copy(settings["data"][name], tmp_path / f"{name}.tsv"))
+    settings["data"][name] = str(path)
+    run(tmp_path / "run", settings)
+    for checkpoint in checkpoints(tmp_path / "run"):
+        shutil.rmtree(checkpoint)  # the text is known from the start, not from a checkpoint
     write_tsv(path, sentence_pairs(201))
-    with pytest.raises(UserError, match=r"train\.tsv has changed since this run began"):
+    with pytest.raises(DataError, match=rf"data\.{name} is not the text that .* was begun with"):
         run(tmp_path / "run", settings)
+
+
+def test_dev_pairs_that_are_too_long_count_in_the_scores_and_it_is_told(
+    finished: Finished, data: Path, tmp_path: Path
+) -> None:
+    settings = tables(data)
+    pairs = [*sentence_pairs(5), ("one " * 80, "uno")]
+    settings["data"]["dev"] = str(write_tsv(tmp_path / "dev.tsv", pairs))
+    recipe, told = TranslateRecipe.of(settings), list[str]()
+    tokenizer = load_translator(finished[0]).tokenizer
+    files = recipe.data.files(recipe.data.train)
+    held_out = make_task(recipe, files, tokenizer, best_targets, told.append).held_out
+    assert held_out is not None
+    assert (len(held_out.sources), sum(len(batch.members) for batch in held_out.batches)) == (6, 5)
+    assert (
+        "dev: 1 pairs with a side of more than 64 tokens are not in the loss; to be translated, "
+        "long sources are cut"
+    ) in told
+
+
+def test_unknown_rules_of_bleu_are_refused_before_anything_is_done(data: Path, tmp_path: Path) -> None:
+    settings = tables(data) | {"task": {"bleu_tokenizer": "chinese"}}
+    told: list[str] = []
+    with pytest.raises(UserError, match="bleu_tokenizer='chinese'; expected one of"):
+        run(tmp_path / "run", settings, told)
+    assert not told
+    assert not (tmp_path / "run").exists()
 
 
 def test_bad_rows_and_long_pairs_are_left_out_and_told(tmp_path: Path, data: Path) -> None:

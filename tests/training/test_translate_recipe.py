@@ -45,8 +45,9 @@ def test_the_inner_width_follows_the_width() -> None:
     assert config.encoder.intermediate_size == 256
 
 
-def test_checkpoints_to_be_averaged_are_kept() -> None:
-    assert recipe(task={"average_last": 7}).train.keep == 7
+def test_checkpoints_to_be_averaged_are_kept_and_one_that_a_stop_leaves() -> None:
+    assert recipe(task={"average_last": 7}).train.keep == 8
+    assert recipe(task={"average_last": 1}).train.keep == 2
     assert recipe(task={"average_last": 2}, train={"keep": 5}).train.keep == 5
 
 
@@ -69,6 +70,12 @@ def test_a_translator_brings_its_vocabulary_and_a_small_rate() -> None:
         ({"modle": {}}, "unknown key recipe.modle; did you mean recipe.model?"),
         ({"data": {}}, "data.train is missing"),
         ({"model": {"hiden_size": 3}}, "did you mean model.hidden_size?"),
+        ({"model": {"hidden_dropout_prob": ".1"}}, "model.hidden_dropout_prob='.1'; expected float"),
+        ({"model": {"num_decoder_layers": "2"}}, "model.num_decoder_layers='2'; expected int"),
+        (
+            {"model": {"folder": "lstm-small", "hidden_dropout_prob": ".1"}},
+            "model.hidden_dropout_prob='.1'; expected float",
+        ),
         ({"model": {"vocab_size": 3}}, "unknown key model.vocab_size"),
         (
             {"model": {"folder": "lstm-small", "num_attention_heads": 3}},

@@ -1,5 +1,6 @@
 """Checkpoints: model folders with what a run needs to go on; whole, checked, never a pickle."""
 
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,7 @@ MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
 TRAINING = "training.safetensors"
 _NAME = re.compile(r"checkpoint-(\d+)")
+_LEFT_OVER = re.compile(rf"\.(?P<name>.+)\.[0-9a-f]{{8}}\.(?P<ending>{'|'.join(LEFT_OVER_ENDINGS)})")
 MOMENTS = ("exp_avg", "exp_avg_sq", "momentum")
 """What optimisers remember of a parameter: AdamW the first two, Muon the last."""
 
@@ -62,7 +64,12 @@ class Snapshot:
 def checkpoints(run: Path) -> list[Path]:
     """Return the checkpoints of a run folder, oldest first."""
     found = [path for path in run.glob("checkpoint-*") if path.is_dir() and _NAME.fullmatch(path.name)]
-    return sorted(found, key=lambda path: int(path.name.split("-")[1]))
+    return sorted(found, key=step_of)
+
+
+def step_of(checkpoint: Path) -> int:
+    """Return after how many updates a checkpoint was written."""
+    return int(checkpoint.name.split("-")[1])
 
 
 def save_checkpoint(run: Path, snapshot: Snapshot, write_model: Callable[[Path], None], *, keep: int) -> Path:
@@ -96,10 +103,28 @@ def full_disk_told(run: Path) -> Iterator[None]:
 
 
 def sweep(run: Path) -> None:
-    """Delete what a save that was killed has left in a run folder."""
-    for ending in LEFT_OVER_ENDINGS:
-        for path in run.glob(f".*.{ending}"):
+    """Clear away what a save that was killed has left in a run folder; what it moved aside goes back."""
+    for path in list(run.glob(".*")):
+        found = _LEFT_OVER.fullmatch(path.name)
+        if found is None:
+            continue
+        if found["ending"] == "old" and not (run / found["name"]).exists():
+            # The kill came between the two renames of a replacement: this is the only whole folder.
+            os.replace(path, run / found["name"])
+        elif path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def forget_stops(run: Path, save_every: int) -> None:
+    """Delete the checkpoints that stops have left between the regular ones, but for the one to go on from."""
+    newest = newest_good(run, lambda line: None)
+    for path in checkpoints(run):
+        if path == newest:
+            break
+        if step_of(path) % save_every:
+            shutil.rmtree(path)
 
 
 def verify(path: Path) -> None:

@@ -24,8 +24,8 @@ from glassbert.storage import new_folder, read_json, sha256_of
 from glassbert.tasks.translate import HeldOut, Translate, held_out_batches
 from glassbert.text.learn_subwords import learn_subwords
 from glassbert.text.subword import SubwordTokenizer
-from glassbert.training.checkpoint import checkpoints
-from glassbert.training.claim import claim_folder
+from glassbert.training.checkpoint import checkpoints, forget_stops, step_of
+from glassbert.training.claim import Tables, claim_data, claim_folder
 from glassbert.training.loop import train as run_training
 from glassbert.training.reading import Reading
 from glassbert.training.report import SPEED
@@ -83,16 +83,19 @@ def train_translator(
     if not is_main:
         tell = _say_nothing  # torchrun starts this once per process
     if recipe.data.dev is not None:
-        translation([], [])  # says now, not after the first hours, that sacrebleu is missing
+        # Says now, not after the first hours, that sacrebleu is missing or does not know its rules.
+        translation([], [], tokenizer=recipe.task.bleu_tokenizer)
     files = recipe.data.files(recipe.data.train)
-    about: dict[str, Any] = {"recipe": recipe.tables(), "data": {"train": _about(files)}}
+    about: dict[str, Any] = {"recipe": recipe.tables(), "data": _about(recipe)}
     tokenizer = _vocabulary(recipe, files, out, tell)
     task = make_task(recipe, files, tokenizer, decode, tell)
-    claim_folder(out, recipe.tables(), lambda before: TranslateRecipe.of(before).tables())
-    _check_same_text(out, about["data"]["train"])
+    claim_folder(out, recipe.tables(), partial(_completed, out, recipe))
+    claim_data(out, about["data"])
     if is_main:
         with new_folder(out / VOCABULARY, may_replace=True) as folder:
             tokenizer.save(folder)
+        if recipe.task.average_last > 1:
+            forget_stops(out, recipe.train.save_every)
     result = run_training(task, recipe.train, out, about=about, tell=tell, show=show)
     if not result.is_finished:
         return TranslateResult(out, result.step, False)
@@ -157,7 +160,11 @@ def _average(
     tell: Tell,
 ) -> None:
     """Write the average of the last checkpoints, if there are several; if best on dev, also as that."""
-    folders = checkpoints(out)[-recipe.task.average_last :]
+    *before, last = checkpoints(out)
+    # What a stop has left is no part of it: a run ends with the same bits whether it was stopped or not.
+    # Nor does it push out a part: `keep` has room for one more, and each session forgets earlier stops.
+    regular = [folder for folder in before if step_of(folder) % recipe.train.save_every == 0]
+    folders = [*regular, last][-recipe.task.average_last :]
     if len(folders) < 2:
         return  # the model of one checkpoint has been measured already
     names = [folder.name for folder in folders]
@@ -260,7 +267,8 @@ def _describe(what: str, files: ParallelFiles, pairs: EncodedPairs, limit: int, 
         f"{max(sources.max(), targets.max())} at most"
     )
     if pairs.num_too_long:
-        tell(f"{what}: {pairs.num_too_long:,} pairs with a side of more than {limit} tokens are left out")
+        fate = "left out" if what == "train" else "not in the loss; to be translated, long sources are cut"
+        tell(f"{what}: {pairs.num_too_long:,} pairs with a side of more than {limit} tokens are {fate}")
     for row in files.bad[:3]:
         tell(f"{what}: left out {row.where}: {row.reason}")
     if len(files.bad) > 3:
@@ -274,19 +282,27 @@ def _spread(rows: list[Row], count: int | None) -> list[Row]:
     return [rows[index * len(rows) // count] for index in range(count)]
 
 
-def _about(files: ParallelFiles) -> dict[str, Any]:
-    return {"files": [path.name for path in files.paths], "sha256": [sha256_of(path) for path in files.paths]}
+def _about(recipe: TranslateRecipe) -> dict[str, Any]:
+    """Return by what the text of a run is known again."""
+    named = {"train": recipe.data.train, "dev": recipe.data.dev}
+    paths = {what: recipe.data.files(name).paths for what, name in named.items() if name is not None}
+    return {
+        what: {"files": [path.name for path in of_it], "sha256": [sha256_of(path) for path in of_it]}
+        for what, of_it in paths.items()
+    }
 
 
-def _check_same_text(out: Path, about: Mapping[str, Any]) -> None:
-    """Refuse to go on with a run whose text has changed since."""
-    for checkpoint in checkpoints(out)[-1:]:
-        before = read_json(checkpoint / "run.json").get("data", {}).get("train", {}).get("sha256")
-        if before != about["sha256"]:
-            raise UserError(
-                f"{out}: {', '.join(about['files'])} has changed since this run began; "
-                "put the old text back, or name another folder with --out"
-            )
+def _completed(out: Path, recipe: TranslateRecipe, before: Tables) -> Tables:
+    """Return the tables that the run was begun with, and what they do not say."""
+    begun = TranslateRecipe.of(before)
+    was, now = begun.train.save_every, recipe.train.save_every
+    # Free to change elsewhere; here it decides which weights are averaged.
+    if recipe.task.average_last > 1 and was != now:
+        raise UserError(
+            f"{out} holds a run with another train.save_every ({was}, now {now}), which decides what "
+            "task.average_last averages; name another folder with --out"
+        )
+    return begun.tables()
 
 
 def _say_nothing(line: str) -> None:

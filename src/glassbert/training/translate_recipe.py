@@ -1,16 +1,16 @@
 """What a translation run can be told: the tables of its recipe.toml."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from glassbert.config import TRANSLATOR_PRESETS, BertConfig, LstmConfig, TransformerConfig
 from glassbert.data.parallel import ParallelFiles
 from glassbert.errors import UserError
 from glassbert.text.learn_subwords import SubwordSettings
 from glassbert.training.claim import Tables, plain_tables
-from glassbert.training.recipe import check_keys, settings_from
+from glassbert.training.recipe import check_keys, settings_from, typed_values
 from glassbert.training.settings import TrainSettings
 
 EPOCHS = 10.0
@@ -109,8 +109,9 @@ class TranslateRecipe:
         }
         if not any(key in train for key in ("steps", "epochs", "minutes")):
             train["epochs"] = EPOCHS
-        # What is to be averaged must still be there at the end.
-        train["keep"] = max(train.get("keep", TrainSettings.keep), settings.average_last)
+        # What is to be averaged must still be there at the end, beside a checkpoint that a stop has left.
+        num_needed = settings.average_last + 1 if settings.average_last > 1 else 1
+        train["keep"] = max(train.get("keep", TrainSettings.keep), num_needed)
         return cls(
             data=data,
             vocabulary=vocabulary,
@@ -168,10 +169,10 @@ def _config_of(model: Mapping[str, Any], vocab_size: int) -> TransformerConfig |
 def _changed_transformer(
     start: TransformerConfig, changes: dict[str, Any], vocab_size: int
 ) -> TransformerConfig:
-    names = [
-        field.name for field in fields(BertConfig) if field.name not in ("vocab_size", "type_vocab_size")
-    ]
-    check_keys(changes, ("folder", "num_decoder_layers", *names), "model")
+    hints = {"num_decoder_layers": int, **get_type_hints(BertConfig)}
+    own_names = ("vocab_size", "type_vocab_size")
+    check_keys(changes, ("folder", *(name for name in hints if name not in own_names)), "model")
+    changes = typed_values(changes, hints, "model")
     own: dict[str, Any] = {
         "vocab_size": vocab_size,
         "intermediate_size": 4 * changes.get("hidden_size", start.encoder.hidden_size),
@@ -184,8 +185,7 @@ def _changed_transformer(
 
 
 def _changed_lstm(start: LstmConfig, changes: dict[str, Any], vocab_size: int) -> LstmConfig:
-    names = [
-        field.name for field in fields(LstmConfig) if not field.name.endswith(("_token_id", "vocab_size"))
-    ]
+    hints = get_type_hints(LstmConfig)
+    names = [name for name in hints if not name.endswith(("_token_id", "vocab_size"))]
     check_keys(changes, ("folder", *names), "model")
-    return replace(start, vocab_size=vocab_size, **changes)
+    return replace(start, vocab_size=vocab_size, **typed_values(changes, hints, "model"))
