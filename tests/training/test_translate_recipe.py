@@ -83,6 +83,7 @@ def test_a_translator_brings_its_vocabulary_and_a_small_rate() -> None:
         ),
         ({"task": {"label_smoothing": 1.0}}, "task.label_smoothing=1.0"),
         ({"task": {"average_last": 0}}, "task.average_last=0; expected at least 1"),
+        ({"train": {"keep": "x"}}, "train.keep='x'; expected int"),
         ({"vocabulary": {"size": 0}}, "size=0 makes no sense"),
         ({"data": {"train": "a", "skip_bad": "x"}}, "data.skip_bad='x'; expected int"),
     ],

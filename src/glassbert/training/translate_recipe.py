@@ -111,13 +111,13 @@ class TranslateRecipe:
             train["epochs"] = EPOCHS
         # What is to be averaged must still be there at the end, beside a checkpoint that a stop has left.
         num_needed = settings.average_last + 1 if settings.average_last > 1 else 1
-        train["keep"] = max(train.get("keep", TrainSettings.keep), num_needed)
+        checked = settings_from(TrainSettings, train, "train")
         return cls(
             data=data,
             vocabulary=vocabulary,
             model=model,
             task=settings,
-            train=settings_from(TrainSettings, train, "train"),
+            train=replace(checked, keep=max(checked.keep, num_needed)),
         )
 
     @property
