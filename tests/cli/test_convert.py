@@ -120,3 +120,13 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
         assert "No space left on device" in told
         small.clear()
         assert list(small.folder.iterdir()) == []
+
+
+def test_a_run_folder_is_not_replaced_by_an_export_of_its_best_model(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(folder, tmp_path / "run" / "best")
+    (tmp_path / "run" / "checkpoint-1").mkdir()
+    run = tmp_path / "run"
+    assert "holds the model that is read" in fails(capsys, 2, run, run, "--to", "ctranslate2", "--force")
+    assert sorted(path.name for path in run.iterdir()) == ["best", "checkpoint-1"]

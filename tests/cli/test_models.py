@@ -42,3 +42,31 @@ def test_a_name_means_the_same_to_every_verb(
 
 def test_a_path_is_a_folder() -> None:
     assert model_folder("some/folder") == Path("some/folder")
+
+
+@pytest.mark.parametrize(
+    ("verb", "head", "arguments"),
+    [
+        ("fill", "BertForMaskedLM", ["[MASK] " + "a " * 100]),
+        ("embed", "BertModel", ["texts.txt"]),
+        ("predict", "BertForSequenceClassification", ["texts.txt"]),
+    ],
+)
+def test_what_is_assumed_and_what_is_cut_is_told(
+    verb: str,
+    head: str,
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_text("a " * 100 + "\n")
+    folder = save_oracle(make_oracle(head), tmp_path / "model")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    capsys.readouterr()
+    assert main([verb, "model", *arguments]) == 0
+    told = capsys.readouterr().err
+    assert "assumed: text is lower-cased: no file says so" in told
+    assert "cut" in told

@@ -5,6 +5,7 @@ from typing import Literal
 
 from glassbert.cli.output import print_json, remark
 from glassbert.model_names import model_folder
+from glassbert.storage import check_apart
 
 
 def convert(
@@ -63,6 +64,7 @@ def convert(
 def _export(folder: Path, destination: Path, dtype: str | None, force: bool, json: bool) -> None:
     from glassbert.inference.translator import load_translator
 
+    check_apart(folder, destination)
     load_translator(folder).export_ctranslate2(destination, quantization=dtype, may_replace=force)
     if json:
         print_json({"destination": str(destination), "to": "ctranslate2", "dtype": dtype or "float32"})
