@@ -7,6 +7,7 @@ import glassbert
 from glassbert.inference.model import load
 from glassbert.model.layout import Batch
 from glassbert.model_names import model_folder
+from glassbert.storage import read_json
 
 MEGABYTE = 1_000_000
 
@@ -44,3 +45,11 @@ def test_transformers_computes_the_same() -> None:
     assert found.nsp is not None
     assert (found.mlm - wanted.prediction_logits[0]).abs().max() < 1e-4
     assert (found.nsp - wanted.seq_relationship_logits).abs().max() < 1e-5
+
+
+def test_its_card_tells_of_the_run_that_it_came_from() -> None:
+    card = (model_folder("demo") / "README.md").read_text(encoding="utf-8")
+    recipe = read_json(model_folder("demo") / "run.json")["recipe"]
+    steps = recipe["train"]["steps"]
+    assert f"then\n  {steps} steps with up to {recipe['objective']['max_length']}" in card
+    assert f"Muon at 1e-3, then {recipe['train']['learning_rate'] * 1e4:g}e-4" in card
