@@ -68,12 +68,6 @@ def test_a_full_disk_is_told_from_other_troubles() -> None:
     assert not is_disk_full(ValueError("no space left"))
 
 
-def test_the_folder_one_is_in_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="is the folder you are in"), new_folder(Path()):
-        raise AssertionError
-
-
 def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "old").touch()
@@ -83,3 +77,22 @@ def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert sorted(os.listdir(tmp_path)) == ["link", "real"]
     assert os.listdir(tmp_path / "real") == ["new"]
+
+
+def test_the_folder_one_is_in_is_not_replaced_nor_what_holds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a" / "b")
+    for out in (".", "..", str(tmp_path / "a")):
+        with (
+            pytest.raises(UserError, match="is or holds the folder you are in"),
+            new_folder(Path(out), may_replace=True),
+        ):
+            pass
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_a_file_in_a_folder_that_is_not_there_is_named_as_given(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"nowhere/file\.txt: there is no folder .*nowhere; make it first"):
+        write_atomically(tmp_path / "nowhere" / "file.txt", b"")

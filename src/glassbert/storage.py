@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from glassbert.errors import ModelError, UserError
 
@@ -20,10 +20,19 @@ LEFT_OVER_ENDINGS = ("part", "old")
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write ``data`` to ``path`` so that no reader and no crash ever meets a part of it."""
+    with new_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """Give a file to write into; it becomes ``path`` when all went well and leaves no trace otherwise."""
+    if not path.parent.is_dir():
+        raise UserError(f"{path}: there is no folder {path.parent}; make it first")
     aside = _aside(path, "part")
     try:
         with aside.open("xb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, path)
@@ -38,8 +47,8 @@ def new_folder(out: Path, *, may_replace: bool = False) -> Iterator[Path]:
     """Give a folder to write into; it becomes ``out`` when all went well and leaves no trace otherwise."""
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; name a folder to write to")
-    if out.resolve() == Path.cwd():
-        raise UserError(f"{out} is the folder you are in, which would be replaced; name another one")
+    if Path.cwd().is_relative_to(out.resolve()):
+        raise UserError(f"{out} is or holds the folder you are in, which would be replaced; name another one")
     out = out.resolve()  # a link stays one, and what it leads to is replaced
     if out.is_dir() and any(out.iterdir()) and not may_replace:
         raise UserError(f"{out} is not empty; name another folder, or add --force to replace it")
@@ -56,6 +65,29 @@ def new_folder(out: Path, *, may_replace: bool = False) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
         raise
     sync_folder(out.parent)
+
+
+@contextmanager
+def locked(folder: Path, other: str) -> Iterator[None]:
+    """Keep other processes out of ``folder``; the lock ends with this process, however it ends.
+
+    Args:
+        other: What is said to be at work there when the folder is locked already.
+    """
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{folder}: {other} is at work in it; wait for it to end") from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def check_apart(source: Path, out: Path) -> None:

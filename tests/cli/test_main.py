@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from glassbert.cli import inference
 from glassbert.cli.main import main
 from oracles import make_oracle, save_oracle
 
@@ -94,13 +95,25 @@ def test_embed_reads_lines_and_json(
     assert "1 of 5 texts were longer than 40 tokens" in captured.err
 
 
-def test_embed_writes_an_array(capsys: pytest.CaptureFixture[str], mlm_folder: Path, tmp_path: Path) -> None:
+def test_embed_writes_an_array(
+    capsys: pytest.CaptureFixture[str], mlm_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, out = tmp_path / "texts.txt", tmp_path / "vectors.npy"
     source.write_text("a\nb\n", encoding="utf-8")
     assert main(["embed", str(mlm_folder), str(source), "--out", str(out)]) == 0
-    assert np.load(out).shape == (2, 32)
+    vectors = np.load(out)
+    assert vectors.shape == (2, 32)
+    monkeypatch.setattr(inference, "CHUNK", 1)
+    assert main(["embed", str(mlm_folder), str(source), "--out", str(out)]) == 0
+    np.testing.assert_allclose(np.load(out), vectors, atol=1e-6)
+    source.write_text("")
+    assert main(["embed", str(mlm_folder), str(source), "--out", str(out)]) == 0
+    assert len(np.load(out)) == 0
     assert capsys.readouterr().out == ""
     assert "ends in .npy" in fails(capsys, 2, "embed", mlm_folder, source, "--out", tmp_path / "vectors.txt")
+    deeper = tmp_path / "new" / "folder" / "vectors.npy"
+    assert main(["embed", str(mlm_folder), str(source), "--out", str(deeper)]) == 0
+    assert deeper.is_file()
 
 
 def test_input_that_is_not_utf8_is_exit_3_and_named(

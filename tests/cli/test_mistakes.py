@@ -4,10 +4,11 @@ import pytest
 
 from glassbert.cli.mistakes import mistakes
 from glassbert.data.examples import Answer, AnswerExample, Span, TagExample, TextExample
+from glassbert.metrics.answers import SQUAD_1
 
 
 def wrong(example: Any, content: dict[str, Any]) -> Any:
-    found = list(mistakes([example], [content]))
+    found = list(mistakes([example], [content], SQUAD_1))
     return found[0] if found else None
 
 
@@ -49,6 +50,9 @@ def test_answers_are_right_when_they_are_one_of_those_accepted() -> None:
     answers = (Answer("1999", 3), Answer("in 1999", 0))
     example = AnswerExample("1", "when?", "in 1999 or so", answers, "f:1")
     assert wrong(example, {"answer": "in 1999", "start": 0, "end": 7, "score": 0.5}) is None
+    assert wrong(example, {"answer": "The 1999.", "start": 3, "end": 7, "score": 0.5}) is None, (
+        "as SQuAD says"
+    )
     found = wrong(example, {"answer": "", "start": None, "end": None, "score": 0.5})
     assert (found.gold, found.guess) == ("1999", "no answer")
     impossible = AnswerExample("1", "when?", "now", (), "f:1")

@@ -133,3 +133,70 @@ def test_columns_of_any_name_can_be_told(
     assert main(["predict", str(folder), str(path), *names[:2]]) == 0
     assert [row["tokens"] for row in rows_of(capsys)] == [4, 3]
     assert main(["predict", str(folder), str(path), "--set", "train.steps=3"]) == 2
+
+
+@pytest.fixture(scope="module")
+def multi(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    labels = {"id2label": {0: "no", 1: "yes"}, "label2id": {"no": 0, "yes": 1}, "num_labels": 2}
+    kind = {"problem_type": "multi_label_classification"}
+    oracle = make_oracle("BertForSequenceClassification", **labels, **kind)
+    return save_oracle(oracle, tmp_path_factory.mktemp("multi"))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"text": "a", "labels": ["maybe"]}, "data.jsonl:1: label 'maybe' is none of the model's: no, yes"),
+        (
+            {"text": "a", "genres": ["yes"]},
+            "no row has a label; name its column with --set",
+        ),
+    ],
+)
+def test_rows_that_a_model_of_many_labels_cannot_be_measured_on_are_named(
+    multi: Path, tmp_path: Path, row: dict[str, object], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    assert main(["evaluate", str(multi), str(path)]) == 3
+    assert message in capsys.readouterr().err
+
+
+def test_a_model_of_many_labels_does_not_abstain_by_halves(
+    multi: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_stdin(monkeypatch, "a\n")
+    assert main(["predict", str(multi), "--abstain-below", "0.9"]) == 2
+    assert "only a model that gives one label can abstain" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("task", ["tag", "answer"])
+def test_a_model_cannot_be_told_to_do_another_task(
+    folder: Path, tmp_path: Path, task: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = data(tmp_path, "a\tyes")
+    for verb in ("predict", "evaluate"):
+        assert main([verb, str(folder), path, "--task", task]) == 2
+        assert f"--task {task}: the model does classify; leave --task out" in capsys.readouterr().err
+
+
+def test_how_the_columns_were_taken_is_told(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data.csv").write_text("title,content,year\na,b c,1\n")
+    assert main(["predict", str(folder), str(tmp_path / "data.csv"), "--format", "csv"]) == 0
+    told = capsys.readouterr().err
+    assert main(["evaluate", str(folder), str(tmp_path / "data.csv")]) == 3
+    of_evaluate = [line for line in capsys.readouterr().err.splitlines() if "title" in line]
+    assert of_evaluate
+    assert of_evaluate[0] in told
+
+
+def test_a_result_is_printed_even_if_its_report_cannot_be_written(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["evaluate", str(folder), data(tmp_path, "a\tyes"), "--json"]
+    assert main([*arguments, "--report", str(tmp_path / "data.tsv" / "report.html")]) != 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["examples"] == 1
+    assert "data.tsv" in captured.err.splitlines()[-1]

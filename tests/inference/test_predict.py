@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from glassbert.data.examples import BadRow, Example, TextExample
+from glassbert.data.examples import AnswerExample, BadRow, Example, TextExample
 from glassbert.errors import ModelError, UserError
 from glassbert.inference import predict as predict_module
 from glassbert.inference.model import Model, load
@@ -130,3 +130,18 @@ def test_a_few_huge_texts_are_not_held_at_once(model: Model, monkeypatch: pytest
     )
     next(predict_stream(model, examples))
     assert taken == [0]
+
+
+def test_a_question_that_cannot_be_answered_does_not_take_the_others_along(tmp_path: Path) -> None:
+    reader = load(save_oracle(make_oracle("BertForQuestionAnswering"), tmp_path))
+    questions = ["a", "b " * 100, "c"]
+    examples = [
+        AnswerExample(str(number), question, "a b c", None, f"f:{number}")
+        for number, question in enumerate(questions)
+    ]
+    first, second, third = predict_stream(reader, examples)
+    assert isinstance(second, BadRow)
+    assert second.where == "f:1"
+    assert second.reason.startswith("the question has 100 pieces")
+    alone = reader.predict_examples([examples[0], examples[2]])
+    assert [one.to_json()["start"] for one in (first, third)] == [one.to_json()["start"] for one in alone]  # type: ignore[union-attr]

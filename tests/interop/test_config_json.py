@@ -33,6 +33,11 @@ def test_google_config_of_the_chinese_model_is_understood() -> None:
     assert read_config(data, "bert_config.json").encoder.vocab_size == 21128
 
 
+@pytest.mark.parametrize("key", ["_num_labels", "tokenizer_class", "_attn_implementation_autoset"])
+def test_what_older_versions_of_transformers_wrote_is_no_obstacle(key: str) -> None:
+    assert read_config(TINY | {key: 5}, "config.json").encoder == BertConfig(**TINY)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

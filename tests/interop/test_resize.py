@@ -4,6 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from glassbert.errors import ModelError
 from glassbert.inference.model import load
 from glassbert.interop.resize import extend_rows
 from glassbert.text.extend import plan_extension
@@ -37,3 +38,13 @@ def test_pooling_files_come_along(tmp_path: Path) -> None:
     (source / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
     extend_rows(source, tmp_path / "new", plan_extension(Tokenizer.load(source), ["abc"]))
     assert load(tmp_path / "new").pooling.modes == ("cls",)
+
+
+def test_a_vocabulary_with_more_pieces_than_rows_is_refused(tmp_path: Path) -> None:
+    source = save_oracle(make_oracle("BertForMaskedLM"), tmp_path / "old")
+    (source / "tokenizer.json").unlink()
+    with (source / "vocab.txt").open("a") as file:
+        file.write("newword\n")
+    with pytest.raises(ModelError, match="pieces, but the model has"):
+        extend_rows(source, tmp_path / "new", plan_extension(Tokenizer.load(source), ["abc"]))
+    assert not (tmp_path / "new").exists()

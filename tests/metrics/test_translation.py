@@ -76,3 +76,9 @@ def test_without_sacrebleu_it_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(UserError, match=r"pip install 'glassbert\[translate\]'"):
         translation(GOLD, GUESS)
+
+
+def test_chinese_sources_are_as_long_as_they_have_characters() -> None:
+    sources = ["\u4eca\u5929" * 2, "\u4eca\u5929 GPU " * 2, "\u4eca" * 31]
+    report = translation(GOLD, GUESS, sources)
+    assert [part.words for part in report.by_length] == ["1-5", "6-10", "31+"]

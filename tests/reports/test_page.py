@@ -84,7 +84,6 @@ def test_texts_of_users_cannot_become_markup() -> None:
         report=classification(np.array([0, 1, 1]), np.array([1, 0, 1]), labels),
         thresholds_for=NASTY,
         settings={NASTY: NASTY},
-        extra_metrics={NASTY: 1.0},
     )
     text = page(nasty)
     assert "<script" not in text

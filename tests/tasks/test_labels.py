@@ -100,6 +100,13 @@ def test_weights_from_a_file_have_a_mean_of_one_over_the_rows(tmp_path: Path, te
     np.testing.assert_allclose(weights, [4 / 6, 12 / 6], rtol=1e-6)
 
 
+def test_weights_may_be_written_as_the_rows_are(tmp_path: Path) -> None:
+    (tmp_path / "w").write_bytes("好评\t1\n差评\t3\n".encode("gb18030"))
+    weights = class_weights(str(tmp_path / "w"), "single", ("好评", "差评"), rows("好评", "差评"))
+    assert weights is not None
+    np.testing.assert_allclose(weights, [0.5, 1.5])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

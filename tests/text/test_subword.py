@@ -271,3 +271,10 @@ def test_chinese_wikipedia_comes_back_exactly(shared_data: Path) -> None:
         ]
     tokenizer = learn_subwords(lines, SubwordSettings(size=12_000)).tokenizer
     assert [tokenizer.decode(ids) for ids in tokenizer.ids_of_batch(lines)] == lines
+
+
+def test_a_missing_file_of_settings_is_named(tokenizer: SubwordTokenizer, tmp_path: Path) -> None:
+    tokenizer.save(tmp_path)
+    (tmp_path / "tokenizer_config.json").unlink()
+    with pytest.raises(ModelError, match=r"^no tokenizer_config\.json in "):
+        SubwordTokenizer.load(tmp_path)

@@ -15,6 +15,7 @@ from glassbert.training.checkpoint import (
     checkpoints,
     forget_stops,
     newest_good,
+    restore_moments,
     save_checkpoint,
     sweep,
     verify,
@@ -111,3 +112,12 @@ def test_of_what_stops_have_left_the_checkpoint_to_go_on_from_stays(tmp_path: Pa
     (tmp_path / "checkpoint-8" / MANIFEST).write_text("{}")
     forget_stops(tmp_path, 3)
     assert [path.name for path in checkpoints(tmp_path)] == [f"checkpoint-{step}" for step in (3, 6, 7, 8)]
+
+
+def test_the_memory_of_the_optimiser_comes_back_to_where_its_parameters_are() -> None:
+    parameter = torch.nn.Parameter(torch.empty(2, device="meta"))
+    optimizer = torch.optim.AdamW([parameter])
+    tensors = {f"optimizer.{moment}.w": torch.zeros(2) for moment in ("exp_avg", "exp_avg_sq")}
+    restore_moments(optimizer, {parameter: "w"}, tensors, step=3)
+    devices = {name: tensor.device.type for name, tensor in optimizer.state[parameter].items()}
+    assert devices == {"step": "meta", "exp_avg": "meta", "exp_avg_sq": "meta"}

@@ -51,3 +51,23 @@ def test_text_that_has_changed_is_refused_and_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"data.corpus is not the text .* \(10 tokens, now 12 tokens\)"):
         claim_data(tmp_path, {"corpus": {"num_tokens": 12, "content_sha256": "b"}})
     assert read_json(tmp_path / "data.json") == DATA
+
+
+def test_a_folder_of_another_kind_of_run_is_named_as_such(tmp_path: Path) -> None:
+    claim_folder(tmp_path, {"task": {"name": "tag"}, "adapt": {"epochs": 0.0}})
+    with pytest.raises(UserError, match="holds a run of tag; name another folder"):
+        claim_folder(tmp_path, TABLES, complete=lambda tables: pytest.fail("another recipe's rules"))
+
+
+def test_a_recipe_that_was_damaged_by_hand_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / RECIPE).write_text("[tra")
+    with pytest.raises(UserError, match=r"recipe\.toml: not TOML"):
+        claim_folder(tmp_path, TABLES)
+
+
+def test_a_process_that_claims_at_the_same_moment_is_not_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim_folder(tmp_path, TABLES)
+    monkeypatch.setattr(Path, "is_file", lambda path: False)  # asked just before the other wrote it
+    claim_folder(tmp_path, TABLES)

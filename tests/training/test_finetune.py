@@ -1,6 +1,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,9 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-from glassbert.errors import DataError, UserError
+from glassbert.errors import DataError, ModelError, UserError
 from glassbert.inference.model import load
+from glassbert.model_names import model_folder
 from glassbert.storage import read_json
 from glassbert.tasks.finetune import FineTune
 from glassbert.tasks.reached import ReachedEmbedding
@@ -28,7 +30,7 @@ from glassbert.training.processes import Processes
 from glassbert.training.recipe import write_recipe
 from glassbert.training.rows import read_rows
 from glassbert.training.state import TrainState
-from training.small_finetune import STEPS, recipe_of, run, write_inputs, write_rows
+from training.small_finetune import NUM_DEV, STEPS, recipe_of, run, write_inputs, write_rows
 
 FILES = ("best/model.safetensors", "last/model.safetensors", "metrics.jsonl", "best/run.json")
 FINAL = f"checkpoint-{STEPS}/training.safetensors"
@@ -137,7 +139,7 @@ def test_a_run_that_an_older_version_began_is_gone_on_with(
 
 def test_a_folder_of_another_task_is_refused(given: Path, finished: Path) -> None:
     other = {"model": {"folder": str(given / "model")}, "data": {"train": str(given / "train.tsv")}}
-    with pytest.raises(UserError, match=r"holds a run with another .*; name another folder"):
+    with pytest.raises(UserError, match=r"holds a run of classify; name another folder"):
         claim_folder(finished, FineTuneRecipe.of("tag", other).tables(), completed)
 
 
@@ -276,6 +278,25 @@ def test_wrong_settings_are_one_clear_line(
     with pytest.raises(UserError, match=message):
         run(given, tmp_path / "out", **tables)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_vocabulary_with_more_pieces_than_rows_is_refused(given: Path, tmp_path: Path) -> None:
+    shutil.copytree(given / "model", tmp_path / "model")
+    (tmp_path / "model" / "tokenizer.json").unlink()
+    with (tmp_path / "model" / "vocab.txt").open("a") as file:
+        file.write("newword\n")
+    with pytest.raises(ModelError, match="the vocabulary has 81 pieces, but the model has 80 rows"):
+        run(given, tmp_path / "out", model={"folder": str(tmp_path / "model")})
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_recipe_may_name_a_model_as_a_command_may(given: Path, finished: Path) -> None:
+    assert recipe_of(given, model={"folder": "demo"}).model.folder == model_folder("demo")
+    assert recipe_of(given, model={"folder": str(finished)}).model.folder == finished / "best"
+
+
+def test_the_rows_that_were_measured_come_with_the_result(given: Path, finished: Path) -> None:
+    assert len(run(given, finished).dev) == NUM_DEV
 
 
 @pytest.mark.slow

@@ -18,6 +18,8 @@ import transformers
 from safetensors.torch import load_file, save_file
 from torch.nn.utils.rnn import pad_sequence
 
+from glassbert.cli.main import main
+from glassbert.errors import ModelError
 from glassbert.inference.model import load
 from glassbert.inference.predict import as_example
 from glassbert.model.bert import Output
@@ -274,3 +276,22 @@ def test_predictions_have_the_promised_shape(finished: tuple[str, Path]) -> None
         assert set(content["labels"]) <= {"good", "text"}
     if kind == "regression":
         assert content["label"] is None
+
+
+def test_the_weights_of_a_task_are_read_with_care_and_told(
+    finished: tuple[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind, out = finished
+    if kind != "crf":
+        return
+    folder = shutil.copytree(out / "best", tmp_path / "model")
+    path, weights = folder / "task.safetensors", load_file(folder / "task.safetensors")
+    assert path.stat().st_mode == (folder / "model.safetensors").stat().st_mode, "as readable as the model"
+    assert main(["params", str(folder)]) == 0
+    assert f"task.safetensors holds {sum(map(torch.numel, weights.values()))} more" in capsys.readouterr().out
+    save_file({name: torch.zeros(9, 9) for name in weights}, path)
+    with pytest.raises(ModelError, match="does not fit the labels in config.json"):
+        load(folder).predict(["a"])
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(ModelError, match="damaged or truncated safetensors file"):
+        load(folder).predict(["a"])

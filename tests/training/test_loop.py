@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ import torch
 from safetensors.torch import load_file
 
 from glassbert.config import ModelConfig
-from glassbert.errors import ModelError, RunFailed
+from glassbert.errors import ModelError, RunFailed, UserError
 from glassbert.inference.model import load
-from glassbert.storage import read_json
+from glassbert.storage import locked, read_json
 from glassbert.tasks.pretrain import Pretrain
 from glassbert.training.checkpoint import checkpoints
 from glassbert.training.reading import Reading
@@ -206,6 +207,27 @@ def test_a_run_that_the_clock_ends_is_evaluated_and_saved(
     assert "mlm_loss" in result.metrics
     assert [path.name for path in checkpoints(tmp_path)] == ["checkpoint-2"]
     assert (tmp_path / "best").is_dir()
+
+
+def test_a_run_stopped_before_it_was_measured_is_measured_when_its_minutes_are_over(tmp_path: Path) -> None:
+    given = {"steps": None, "minutes": 1.0, "evaluate_every": 100}
+    first = run(tmp_path, stopping_task(1, signal.SIGTERM), **given)
+    assert (first.is_finished, first.best_step) == (False, None)
+    result = run(tmp_path, **given | {"minutes": 1e-6})
+    assert (result.is_finished, result.best_step) == (True, first.step)
+    assert "mlm_loss" in result.metrics
+    assert (tmp_path / "best").is_dir()
+
+
+def test_two_runs_in_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
+    with locked(tmp_path, "the first"), pytest.raises(UserError, match="another run is at work in it"):
+        run(tmp_path, steps=1)
+    assert run(tmp_path, steps=1).is_finished
+
+
+def test_a_run_goes_on_in_any_thread(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(run, tmp_path, steps=1).result().is_finished
 
 
 @pytest.mark.slow

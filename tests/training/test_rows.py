@@ -83,3 +83,11 @@ def test_rows_of_which_each_has_its_own_label_cannot_be_held_out() -> None:
     with pytest.raises(DataError, match="^each of the 20 rows has a label that no other has: none can be"):
         held_out(rows, SHARE)
     assert held_out(rows, 0.0) == (rows, [], 0)
+
+
+def test_dev_rows_without_labels_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text('{"text": "a", "labels": ["x"]}\n{"text": "b", "labels": []}\n')
+    (tmp_path / "dev.jsonl").write_text('{"text": "a", "genres": ["x"]}\n')
+    files = ExampleFiles(train=tmp_path / "train.jsonl", dev=tmp_path / "dev.jsonl")
+    with pytest.raises(DataError, match=r"dev\.jsonl: no row has a label, though those of .*train\.jsonl do"):
+        read_rows("classify", files, lambda line: None)

@@ -220,3 +220,28 @@ def test_python_trains_by_names_of_settings(given: Path, tmp_path: Path) -> None
 
 def test_a_summary_of_one_run_has_no_deviation() -> None:
     assert list(summary([record("seed-1", 0.5)])) == ["seed-1: seed 1: accuracy 0.5000"]  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"adapt": {"epochs": 1.0}, "task": {"metric": "beauty"}}, "task.metric='beauty'; expected one of"),
+        ({"runs": {"seeds": 2}, "task": {"max_length": 600}}, "task.max_length=600 exceeds the 40 tokens"),
+        ({"runs": {"search_minutes": 1.0}, "train": {"epochs": None, "steps": 5}}, "remove train.steps"),
+        ({"adapt": {"epochs": -1.0}}, "adapt.epochs=-1; expected 0 or more"),
+        ({"adapt": {"batch_tokens": -5}}, "adapt.batch_tokens=-5; expected more than 0"),
+    ],
+)
+def test_what_is_wrong_is_said_before_the_folder_is_taken(
+    given: Path, tmp_path: Path, tables: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        run(given, tmp_path / "out", **tables)
+    assert not (tmp_path / "out").exists()
+
+
+def test_adapting_has_the_dropout_of_the_recipe(given: Path, tmp_path: Path) -> None:
+    adapt = {"epochs": 0.1, "max_length": 32, "batch_tokens": 256}
+    run(given, tmp_path, train=SHORT, model={"hidden_dropout": 0.3, "attention_dropout": 0.2}, adapt=adapt)
+    config = read_json(tmp_path / "adapt" / "start" / "config.json")
+    assert (config["hidden_dropout_prob"], config["attention_probs_dropout_prob"]) == (0.3, 0.2)

@@ -1,4 +1,5 @@
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,12 +57,12 @@ def test_a_recipe_comes_back_from_its_own_tables() -> None:
     assert TranslateRecipe.of(read.tables()) == read
 
 
-def test_a_translator_brings_its_vocabulary_and_a_small_rate() -> None:
-    read = recipe(model={"folder": "some/where"})
+def test_a_translator_brings_its_vocabulary_and_a_small_rate(tmp_path: Path) -> None:
+    read = recipe(model={"folder": str(tmp_path)})
     assert "vocabulary" not in read.tables()
     assert read.train.learning_rate == 1e-4
-    with pytest.raises(UserError, match="some/where brings its own vocabulary"):
-        recipe(model={"folder": "some/where"}, vocabulary={"size": 100})
+    with pytest.raises(UserError, match="brings its own vocabulary"):
+        recipe(model={"folder": str(tmp_path)}, vocabulary={"size": 100})
 
 
 @pytest.mark.parametrize(
@@ -99,3 +100,11 @@ def test_pairs_longer_than_the_position_table_are_refused() -> None:
     )
     with pytest.raises(UserError, match=r"data\.max_length=200 exceeds model\.max_position_embeddings=100"):
         read.config(500)
+
+
+def test_a_run_is_its_best_model_and_a_name_that_means_nothing_is_told(tmp_path: Path) -> None:
+    (tmp_path / "run" / "best").mkdir(parents=True)
+    (tmp_path / "run" / "best" / "config.json").write_text("{}")
+    assert recipe(model={"folder": str(tmp_path / "run")}).start_folder == tmp_path / "run" / "best"
+    with pytest.raises(UserError, match="transformer-smal: no such folder, and none of the presets .*-small"):
+        recipe(model={"folder": "transformer-smal"}, vocabulary={"size": 500})

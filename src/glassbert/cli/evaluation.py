@@ -53,6 +53,8 @@ def evaluate_file(
         tell(note)
     for bad in table.bad:
         tell(f"left out {bad.where}: {bad.reason}")
+    if kind == "multi" and table.kind is None:  # to such a model, no label is an answer too
+        raise DataError(f"{path}: no row has a label; name its column with --set data.columns.label=NAME")
     for example in table.examples:
         if not is_labelled(example, kind):
             raise DataError(f"{example.where}: no label; `evaluate` needs one in every row")
@@ -65,16 +67,19 @@ def evaluation_of(
     """Measure the model on examples."""
     form = model.form
     predictions = model.predict_examples(examples)
+    report = form.measure(examples, predictions)  # first, since it refuses labels that it does not know
     contents = [one.to_json() for one in predictions]
     ids = [one.ids for windows in form.inputs(examples, with_targets=False) for one in windows]
     unk_id = model.tokenizer.vocabulary.unk_id
-    found = sorted(mistakes(examples, contents), key=lambda mistake: -mistake.score)
+    measure_of = getattr(form, "measure_of", None)
+    wrong = mistakes(examples, contents, measure_of(examples) if measure_of else None)
+    found = sorted(wrong, key=lambda mistake: -mistake.score)
     evaluation = Evaluation(
         task=form.name,
         model=name,
         data=data,
         examples=len(examples),
-        report=form.measure(examples, predictions),  # type: ignore[arg-type]
+        report=report,  # type: ignore[arg-type]
         calibration=form.calibration(examples, predictions),
         mistakes=tuple(found[:MAX_MISTAKES]),
         truncated=sum(bool(content.get("truncated")) for content in contents),

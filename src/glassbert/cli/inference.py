@@ -1,7 +1,8 @@
 """`fill` and `embed`: a model at work on text."""
 
 import json as json_module
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from glassbert.cli.output import InputSource, print_json, progress_bar, remark, stdin_lines, tell_assumptions
 from glassbert.errors import DataError, UserError
 from glassbert.model_names import model_folder
+from glassbert.storage import new_file
 from glassbert.text.files import read_lines
 from glassbert.text.truncate import Keep
 
@@ -74,26 +76,25 @@ def embed(
 
     if out is not None and out.suffix != ".npy":
         raise UserError(f"--out {out}: expected a name that ends in .npy")
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
     loaded = load(model_folder(model))
     tell_assumptions(loaded.tokenizer)
     if not loaded.has_stated_pooling:
         remark(f"{model} does not say how to pool; a text's vector is the mean over its tokens")
     texts = input_texts(source)
     num_texts = num_truncated = 0
-    chunks = []
-    with progress_bar() as bar:
+    with nullcontext() if out is None else _vector_file(out) as append, progress_bar() as bar:
         task = bar.add_task("embedding", total=None)
         while batch := list(islice(texts, CHUNK)):
             embeddings = loaded.embed(batch, keep=keep)
             num_texts += len(batch)
             num_truncated += sum(embeddings.truncated)
-            if out is not None:
-                chunks.append(embeddings.vectors)
+            if append is not None:
+                append(embeddings.vectors)
             else:
                 _print_embeddings(embeddings, json)
             bar.update(task, advance=len(batch))
-    if out is not None:
-        _save(out, chunks)
     if num_truncated:
         remark(
             f"{num_truncated} of {num_texts} texts were longer than {loaded.max_length} tokens and were cut"
@@ -109,16 +110,29 @@ def _print_embeddings(embeddings: Any, json: bool) -> None:
             print("\t".join(f"{number:.7g}" for number in vector))
 
 
-def _save(path: Path, chunks: list[Any]) -> None:
-    import io
+@contextmanager
+def _vector_file(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Give a function that appends rows to a .npy file; none is kept in memory."""
+    from numpy.lib.format import write_array_header_1_0
 
-    import numpy as np
+    num_rows, width = 0, 0
+    with new_file(path) as file:
 
-    from glassbert.storage import write_atomically
+        def write_header() -> None:
+            shape = (num_rows, width)
+            write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
 
-    buffer = io.BytesIO()
-    np.save(buffer, np.concatenate(chunks) if chunks else np.zeros((0, 0), dtype=np.float32))
-    write_atomically(path, buffer.getvalue())
+        def append(rows: Any) -> None:
+            nonlocal num_rows, width
+            if not num_rows:
+                width = rows.shape[1]
+                write_header()  # numpy leaves room in it for any number of rows
+            file.write(rows.astype("<f4").tobytes())
+            num_rows += len(rows)
+
+        yield append
+        file.seek(0)
+        write_header()
 
 
 def input_texts(source: str) -> Iterator[str]:

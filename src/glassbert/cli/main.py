@@ -34,7 +34,7 @@ def build_app() -> cyclopts.App:
     """Return the command-line application with every verb."""
     app = cyclopts.App(
         name="glassbert",
-        help="The BERT family from raw text to a fast server, with every number inside open to view.",
+        help="The BERT family from raw text to a fast encoder, with every number inside open to view.",
         version=glassbert.__version__,
         default_parameter=cyclopts.Parameter(negative=()),
         result_action="return_value",

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from glassbert.data.examples import AnswerExample, Example, Span, TagExample, TextExample
+from glassbert.metrics.answers import Measure
 from glassbert.reports.evaluation import Mistake, Passage
 from glassbert.reports.marks import answer_marks, span_marks
 
@@ -11,15 +12,22 @@ Content = Mapping[str, Any]
 """A prediction as `predict` prints it."""
 
 
-def mistakes(examples: Sequence[Example], contents: Sequence[Content]) -> Iterator[Mistake]:
-    """Yield what is wrong among the predictions."""
+def mistakes(
+    examples: Sequence[Example], contents: Sequence[Content], measure: Measure | None = None
+) -> Iterator[Mistake]:
+    """Yield what is wrong among the predictions.
+
+    Args:
+        measure: Says which answers to a question are the same.
+    """
     for example, content in zip(examples, contents, strict=True):
         if isinstance(example, TextExample):
             found = _of_labels(example, content)
         elif isinstance(example, TagExample):
             found = _of_spans(example, content)
         else:
-            found = _of_answer(example, content)
+            assert measure is not None
+            found = _of_answer(example, content, measure)
         if found is not None:
             yield found
 
@@ -61,10 +69,11 @@ def _of_spans(example: TagExample, content: Content) -> Mistake | None:
     )
 
 
-def _of_answer(example: AnswerExample, content: Content) -> Mistake | None:
+def _of_answer(example: AnswerExample, content: Content, measure: Measure) -> Mistake | None:
     answers = example.answers or ()
-    right = [answer.text for answer in answers] or [""]
-    if content["answer"] in right:
+    right = [answer.text for answer in answers]
+    is_exact, _ = measure.best(right, content["answer"])
+    if is_exact:
         return None
     places = [(answer.start, answer.start + len(answer.text)) for answer in answers]
     guess = None if content["start"] is None else (content["start"], content["end"])
@@ -74,7 +83,7 @@ def _of_answer(example: AnswerExample, content: Content) -> Mistake | None:
             Passage("question", example.question),
             Passage("context", example.context, answer_marks(places, guess)),
         ),
-        right[0] or "no answer",
+        right[0] if right else "no answer",
         content["answer"] or "no answer",
         content["score"],
     )

@@ -73,7 +73,7 @@ def predict(
     notes = Notes()
     lines = stdin_lines() if source == "-" else open_lines(Path(source), notes)
     options = _read_options(set_, format, skip_bad)
-    rows = stream_examples(task or loaded.form.name, lines, name, options)
+    rows = stream_examples(_task_of(loaded, task), lines, name, options, notes)
     _print_all(predict_stream(loaded, rows, abstain_below=abstain_below), skip_bad, notes)
 
 
@@ -131,12 +131,21 @@ def evaluate(
     if is_corpus:
         return check_gates(gates, _measure_corpus(loaded, data, is_json=json))
     options = _read_options(set_, format, skip_bad)
-    evaluation = evaluate_file(loaded, model, task or loaded.form.name, data, options, remark)
+    evaluation = evaluate_file(loaded, model, _task_of(loaded, task), data, options, remark)
+    _print_evaluation(evaluation, is_json=json)
     if report is not None:
         write_report(report, evaluation)
         remark(f"the report is in {report}")
-    _print_evaluation(evaluation, is_json=json)
     check_gates(gates, evaluation.metrics())
+
+
+def _task_of(model: "Model", told: TaskName | None) -> TaskName:
+    """Return how rows are to be read; what is told only decides where the folder leaves it open."""
+    form = model.form
+    is_open = getattr(form, "takes_any", False) and told in ("classify", "pair")
+    if told is None or told == form.name or is_open:
+        return told or form.name
+    raise UserError(f"--task {told}: the model does {form.name}; leave --task out")
 
 
 def _print_evaluation(evaluation: "Evaluation", *, is_json: bool) -> None:

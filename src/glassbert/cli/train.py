@@ -1,6 +1,5 @@
 """`train`: a file of examples and a pre-trained model become a model that does a task."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,6 @@ from glassbert.cli.output import print_json, remark
 from glassbert.cli.recipe_options import Tables, recipe_tables
 from glassbert.cli.translate import train_translate
 from glassbert.errors import Interrupted
-from glassbert.model_names import model_folder
 
 if TYPE_CHECKING:
     from glassbert.training.finetune import FineTuneResult
@@ -87,7 +85,7 @@ def answer(options: TrainOptions = NOTHING_GIVEN) -> None:
 def tables_of(options: TrainOptions) -> Tables:
     """Return the tables of the run's recipe."""
     given: Tables = {
-        "model": {"folder": None if options.model is None else str(model_folder(options.model))},
+        "model": {"folder": options.model},
         "data": {
             "train": None if options.train is None else str(options.train),
             "dev": None if options.dev is None else str(options.dev),
@@ -103,13 +101,14 @@ def tables_of(options: TrainOptions) -> Tables:
 
 def _train(task: str, options: TrainOptions) -> None:
     from glassbert.training.finetune_recipe import FineTuneRecipe
+    from glassbert.training.processes import is_main_process
     from glassbert.training.several import finetune_all
 
     out = options.out or Path("runs") / task
     recipe = FineTuneRecipe.of(task, tables_of(options))
     with live_readings() as show:
         result = finetune_all(recipe, out, remark, show)
-    if os.environ.get("RANK", "0") != "0":  # torchrun starts this verb once per process
+    if not is_main_process():  # torchrun starts this verb once per process
         return
     if not result.is_finished:
         if options.json:
@@ -127,13 +126,11 @@ def _write_report(result: "FineTuneResult", recipe: "FineTuneRecipe", path: Path
     from glassbert.cli.evaluation import evaluation_of, with_run
     from glassbert.inference.model import load
     from glassbert.reports.page import write_report
-    from glassbert.training.rows import read_rows
 
-    rows = read_rows(recipe.name, recipe.data, lambda line: None)
-    if not rows.dev:
+    if not result.dev:
         return None
-    data = str(recipe.data.dev or f"{len(rows.dev)} held-out rows of {recipe.data.train}")
-    evaluation = evaluation_of(load(result.model), str(result.model), data, rows.dev)
+    data = str(recipe.data.dev or f"{len(result.dev)} held-out rows of {recipe.data.train}")
+    evaluation = evaluation_of(load(result.model), str(result.model), data, result.dev)
     path = path or result.out / "report.html"
     write_report(path, with_run(evaluation, result.out))
     values = "  ".join(f"{name} {value:.4f}" for name, value in result.metrics.items())

@@ -1,6 +1,5 @@
 """`translate` and `train translate`: parallel text becomes a translator, and a translator puts text over."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -163,6 +162,7 @@ def train_translate(options: TranslateOptions | None = None) -> None:
     """Train on sentences with their translations; goes on by itself where a run was stopped."""
     options = options or TranslateOptions()
     from glassbert.inference.translator import best_targets
+    from glassbert.training.processes import is_main_process
     from glassbert.training.translate import train_translator
     from glassbert.training.translate_recipe import TranslateRecipe
 
@@ -170,7 +170,7 @@ def train_translate(options: TranslateOptions | None = None) -> None:
     out = options.out or Path("runs") / "translate"
     with live_readings() as show:
         result = train_translator(recipe, out, best_targets, remark, show)
-    if os.environ.get("RANK", "0") != "0":  # torchrun starts this verb once per process
+    if not is_main_process():  # torchrun starts this verb once per process
         return
     if options.json:
         print_json(

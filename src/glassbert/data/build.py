@@ -28,7 +28,7 @@ from glassbert.data.random import Draw, uniform
 from glassbert.data.reading import OnRead, Sources, read_blocks
 from glassbert.data.shards import DEFAULT_SHARD_TOKENS, CorpusWriter, ids_dtype, tokenizer_rules
 from glassbert.errors import DataError, RunFailed, UserError
-from glassbert.storage import is_disk_full, sha256_of, sync_folder, write_json
+from glassbert.storage import is_disk_full, locked, sha256_of, sync_folder, write_json
 from glassbert.text.parallel import in_order
 from glassbert.text.segment import segmenter
 from glassbert.text.tokenizer import Tokenizer
@@ -318,32 +318,13 @@ def _work_folder(out: Path) -> Iterator[Path]:
     out.parent.mkdir(parents=True, exist_ok=True)
     folder = out.with_name(f".{out.name}.building")
     folder.mkdir(exist_ok=True)
-    with _locked(folder):
+    with locked(folder, "another build"):
         try:
             yield folder
         except BaseException:
             if not _num_finished(folder):
                 shutil.rmtree(folder, ignore_errors=True)
             raise
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep other builds out of ``folder``; the lock ends with the process, however it ends."""
-    if os.name != "posix":
-        yield
-        return
-    import fcntl
-
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{folder}: another build is at work in it; wait for it to end") from None
-        yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ any step, on any number of processes.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,18 +26,6 @@ EVALUATION_SEED = 20_180_404
 STANDARD_MASKING = Masking()
 
 _KEPT_EPOCHS = 2  # the batches of two epochs may be asked for in turn where one ends and the next begins
-
-
-class Objective(Protocol):
-    """What training asks for; other ways to learn from a corpus join by these two methods."""
-
-    def batch(self, step: int) -> PretrainBatch:
-        """Return the batch of a step, the same whenever and wherever it is asked for."""
-        ...
-
-    def epoch_of(self, step: int) -> tuple[int, int]:
-        """Return the epoch of a step, and which of its batches the step is."""
-        ...
 
 
 @dataclass(frozen=True)

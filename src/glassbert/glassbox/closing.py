@@ -97,13 +97,18 @@ def _spelling(config: Mapping[str, Any]) -> Spelling:
 
 def _read(folder: Path) -> tuple[Mapping[str, Any], Path, Mapping[str, Shape], tuple[str, ...]]:
     # These import torch, which no other source of a table has to wait for.
+    from glassbert.interop.folder import TASK_WEIGHTS
     from glassbert.interop.source import read_source
     from glassbert.interop.tf1 import find_checkpoint
-    from glassbert.interop.weights import read_shapes
+    from glassbert.interop.weights import read_file, read_shapes
 
     if find_checkpoint(folder) is None or any(folder.glob("*.safetensors")):
         config_path = folder / "config.json"
-        return read_json(config_path), config_path, read_shapes(folder), ()
+        remarks: tuple[str, ...] = ()
+        if (folder / TASK_WEIGHTS).is_file():
+            number = sum(tensor.numel() for _, tensor in read_file(folder / TASK_WEIGHTS))
+            remarks = (f"{TASK_WEIGHTS} holds {number:,} more, the task's own; they are not counted.",)
+        return read_json(config_path), config_path, read_shapes(folder), remarks
     source = read_source(folder)
     shapes = {name: tuple(tensor.shape) for name, tensor in source.tensors.items()}
     return source.config, source.config_path, shapes, source.notes

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from glassbert.data.examples import AnswerExample, BadRow, Example, TagExample, TaskName, TextExample
-from glassbert.errors import ModelError, UserError
+from glassbert.errors import DataError, ModelError, UserError
 from glassbert.tasks.classify import ClassPrediction
 from glassbert.tasks.form import Prediction
 
@@ -54,9 +54,22 @@ def predict_stream(
     """Yield a prediction for each example, in order; bad rows pass through. Memory does not grow."""
     for chunk in _chunks(examples):
         good = [one for one in chunk if not isinstance(one, BadRow)]
-        answers = iter(model.predict_examples(good, abstain_below=abstain_below))
+        try:
+            answers: Iterator[Prediction | BadRow] = iter(
+                model.predict_examples(good, abstain_below=abstain_below)
+            )
+        except DataError:
+            # One of them cannot be answered, such as a question that fills the model: the others can.
+            answers = (_alone(model, one, abstain_below) for one in good)
         for one in chunk:
             yield one if isinstance(one, BadRow) else next(answers)
+
+
+def _alone(model: "Model", example: Example, abstain_below: float) -> Prediction | BadRow:
+    try:
+        return model.predict_examples([example], abstain_below=abstain_below)[0]
+    except DataError as error:
+        return BadRow(example.where, str(error).removeprefix(f"{example.where}: "))
 
 
 def _chunks(examples: Iterable[Example | BadRow]) -> Iterator[list[Example | BadRow]]:
@@ -83,7 +96,7 @@ def with_abstention(predictions: Sequence[Prediction], below: float) -> list[Pre
         return list(predictions)
     kept: list[Prediction] = []
     for one in predictions:
-        if not isinstance(one, ClassPrediction) or one.label is None:
+        if not isinstance(one, ClassPrediction) or one.label is None or one.labels is not None:
             raise UserError("only a model that gives one label can abstain; leave the threshold out")
         kept.append(replace(one, label=None) if one.score < below else one)
     return kept

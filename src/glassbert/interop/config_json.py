@@ -34,7 +34,8 @@ _IGNORED = {
     "finetuning_task", "bos_token_id", "eos_token_id", "sep_token_id", "cls_token_id", "mask_token_id",
     "directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
     "pooler_size_per_head", "pooler_type", "output_attentions", "output_hidden_states",
-    "output_past", "return_dict", "torchscript",
+    "output_past", "return_dict", "torchscript", "tokenizer_class", "_num_labels",
+    "_attn_implementation_autoset",
     "num_labels", "id2label", "label2id", "problem_type", "architectures", "model_type", "has_pooler",
 }  # fmt: skip
 # Keys that would change the computation; only the value that BERT has is accepted.

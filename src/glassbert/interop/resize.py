@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from glassbert.interop.folder import copy_companions, read_run, write_model
+from glassbert.interop.folder import check_vocabulary, copy_companions, read_run, write_model
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
@@ -18,7 +18,9 @@ from glassbert.text.tokenizer import Tokenizer
 def extend_rows(source: Path, out: Path, plan: ExtensionPlan, *, may_replace: bool = False) -> None:
     """Write the model of ``source`` with the plan's vocabulary; a new row is the mean of its old pieces."""
     network, report = build(read_source(source))
-    settings = Tokenizer.load(source).settings
+    before = Tokenizer.load(source)
+    check_vocabulary(source, before, network.config)
+    settings = before.settings
     tokenizer = Tokenizer(
         plan.vocabulary,
         lowercase=settings.lowercase,

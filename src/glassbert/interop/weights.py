@@ -36,7 +36,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     """Return every tensor of a model folder, as stored."""
     tensors: dict[str, Tensor] = {}
     for path in weight_files(folder):
-        for name, tensor in _read_file(path):
+        for name, tensor in read_file(path):
             if name in tensors:
                 raise ModelError(f"{path}: tensor {name} stands in another shard too")
             tensors[name] = tensor
@@ -111,7 +111,8 @@ def _opened(path: Path) -> Any:
         ) from None
 
 
-def _read_file(path: Path) -> Iterator[tuple[str, Tensor]]:
+def read_file(path: Path) -> Iterator[tuple[str, Tensor]]:
+    """Yield the names and tensors of one safetensors file."""
     with _opened(path) as file:
         for name in file.keys():  # noqa: SIM118 - a safetensors file is not iterable
             yield name, file.get_tensor(name)

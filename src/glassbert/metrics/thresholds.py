@@ -4,13 +4,16 @@ Legend: N examples, C classes.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glassbert.metrics.calibration import Gold
+
+_MARGIN = 1e-4
+"""Twice how far a threshold that accepts all scores lies below the lowest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,8 @@ def threshold_for(
 
     Without a wish it is the one with the best F1; of equals, the highest. None where nothing is right or no
     threshold does it. With the confidence of guesses as scores, ``precision`` is the accuracy that a model
-    shall have on what it answers.
+    shall have on what it answers. A threshold lies halfway between the lowest score that it accepts and the
+    next one, so that scores which rounding moves a little stay on their side.
     """
     assert precision is None or recall is None, "only one of both can be wished for"
     if not is_right.any():
@@ -115,7 +119,12 @@ def threshold_for(
         fitting, value = np.flatnonzero(curve.recall >= recall), curve.precision
     else:
         fitting, value = np.arange(len(curve)), curve.f1
-    return curve[int(fitting[np.argmax(value[fitting])])] if len(fitting) else None
+    if not len(fitting):
+        return None
+    index = int(fitting[np.argmax(value[fitting])])
+    chosen = curve[index]
+    below = float(curve.threshold[index + 1]) if index + 1 < len(curve) else chosen.threshold - _MARGIN
+    return replace(chosen, threshold=(chosen.threshold + below) / 2)
 
 
 def class_thresholds(

@@ -1,5 +1,6 @@
 """BLEU and chrF by sacrebleu, which is the yardstick of the field: scores from 0 to 100, with signatures."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,6 +11,8 @@ from glassbert.errors import UserError
 LENGTH_BORDERS = (5, 10, 15, 20, 30)
 
 _FIRST_IDEOGRAPH, _LAST_IDEOGRAPH = "\u4e00", "\u9fff"
+# Chinese has no spaces between words; there each character counts.
+_WORD = re.compile(f"[{_FIRST_IDEOGRAPH}-{_LAST_IDEOGRAPH}]|[^\\s{_FIRST_IDEOGRAPH}-{_LAST_IDEOGRAPH}]+")
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,15 @@ def translation(
 def _by_length(
     bleu: Any, gold: Sequence[str], guess: Sequence[str], sources: Sequence[str]
 ) -> tuple[LengthScore, ...]:
+    num_words = [len(_WORD.findall(source)) for source in sources]
     scores = []
     for first, last in zip(
         (1, *(border + 1 for border in LENGTH_BORDERS)), (*LENGTH_BORDERS, None), strict=True
     ):
         chosen = [
             index
-            for index, source in enumerate(sources)
-            if len(source.split()) >= first and (last is None or len(source.split()) <= last)
+            for index in range(len(sources))
+            if num_words[index] >= first and (last is None or num_words[index] <= last)
         ]
         if chosen:
             score = bleu.corpus_score([guess[i] for i in chosen], [[gold[i] for i in chosen]]).score

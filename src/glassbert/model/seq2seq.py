@@ -31,13 +31,6 @@ SHELF_SPREAD = 1.25
 """How many times the length of its first sequence a shelf goes on to take."""
 
 
-class DecoderState(Protocol):
-    """What a decoder remembers of each sequence between steps."""
-
-    def leave(self, is_done: Sequence[bool]) -> Tensor:
-        """Let sequences go; return which old place each new one has taken over, (B,)."""
-
-
 class SequenceToSequence(Protocol):
     """What training and decoding need of a network; `Transformer` and `Lstm` both are one."""
 

@@ -74,8 +74,6 @@ class Evaluation:
     data: str
     examples: int
     report: Report
-    headline: tuple[str, ...] = ()
-    """The metrics that matter most for the task, by name; the first of them is what training chose by."""
     calibration: Calibration | None = None
     thresholds: tuple[ClassThreshold, ...] = ()
     thresholds_for: str = ""
@@ -92,8 +90,6 @@ class Evaluation:
     tokens: int = 0
     unknown: int = 0
     """Tokens that stand for characters which the vocabulary does not have."""
-    extra_metrics: Mapping[str, float] = field(default_factory=dict)
-    """Further numbers by the names that gates use, such as the loss."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """What a reader should know of the run, by name: the learning rate, the seed, versions."""
     notes: tuple[str, ...] = ()
@@ -101,7 +97,7 @@ class Evaluation:
     def metrics(self) -> dict[str, float]:
         """Return all numbers that gates can use."""
         of_calibration = self.calibration.metrics() if self.calibration else {}
-        return {**self.report.metrics(), **of_calibration, **self.extra_metrics}
+        return {**self.report.metrics(), **of_calibration}
 
     def to_json(self) -> dict[str, Any]:
         """Return what `evaluate --json` prints; the mistakes are for people and stay out."""

@@ -45,7 +45,7 @@ def page(evaluation: Evaluation) -> str:
 
 def _header(evaluation: Evaluation) -> Markup:
     metrics = evaluation.metrics()
-    names = evaluation.headline or headline(evaluation.report)
+    names = headline(evaluation.report)
     tiles = [
         tag("div", tag("dt", name.replace("_", " ")), tag("dd", number(metrics[name])), class_="tile")
         for name in names
@@ -170,7 +170,7 @@ def _training(evaluation: Evaluation) -> Markup:
     losses = [curve for curve in evaluation.curves if curve.name.endswith("loss")]
     rates = [curve for curve in evaluation.curves if curve.name == "learning_rate"]
     scores = [curve for curve in evaluation.curves if curve.kind == "evaluation" and curve not in losses]
-    first = evaluation.headline or headline(evaluation.report)
+    first = headline(evaluation.report)
     scores.sort(key=lambda curve: first.index(curve.name) if curve.name in first else len(first))
     plots = []
     for name, title, curves in (

@@ -24,6 +24,7 @@ from glassbert.data.shards import starts_word
 from glassbert.errors import DataError, UserError
 from glassbert.metrics.answers import (
     AnswerReport,
+    Measure,
     MeasureName,
     best_no_answer_threshold,
     cmrc,
@@ -306,7 +307,7 @@ class Extract:
         self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]
     ) -> Calibration | None:
         gold = answers_by_number(examples)
-        measure = measure_for(self._measure_name(examples), gold)
+        measure = self.measure_of(examples)
         is_right = [
             measure.best(answers, one.answer)[0] == 1.0
             for answers, one in zip(gold.values(), predictions, strict=True)
@@ -314,6 +315,10 @@ class Extract:
         scores = np.array([one.score for one in predictions])
         before = np.array([one.uncalibrated for one in predictions])
         return score_calibration(scores, before, np.array(is_right, dtype=np.bool_), self.temperature)
+
+    def measure_of(self, examples: Sequence[AnswerExample]) -> Measure:
+        """Return what says which answers to these questions are the same."""
+        return measure_for(self._measure_name(examples), answers_by_number(examples))
 
     def tune(
         self,

@@ -3,7 +3,6 @@
 Legend: V vocabulary, R rows of it that the training text reaches.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -11,15 +10,16 @@ from typing import Any, Generic
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from glassbert.config import ModelConfig
+from glassbert.data.epochs import Epochs
 from glassbert.data.shuffling import shuffled_batches
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.folder import TASK_WEIGHTS, write_model
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import read_source
+from glassbert.interop.weights import read_file, save_tensors
 from glassbert.model.bert import Bert, Output
 from glassbert.model.layout import Batch
 from glassbert.tasks.form import LOWER_IS_BETTER, E, Input, P, TaskForm, packed
@@ -92,10 +92,9 @@ class FineTune(Generic[E, P]):
         self.tokenizer, self.form, self.dev = tokenizer, form, dev
         self.train_inputs = form.inputs(train, with_targets=True)
         self.dev_inputs = form.inputs(dev, with_targets=True) if dev else []
-        self._order = {"batch_size": batch_size, "batch_tokens": batch_tokens, "seed": seed}
-        self._lengths = np.array([sum(map(len, windows)) for windows in self.train_inputs], dtype=np.int64)
-        self._epochs: dict[int, list[Any]] = {}
-        self._batch_counts: list[int] = []
+        lengths = np.array([sum(map(len, windows)) for windows in self.train_inputs], dtype=np.int64)
+        order = {"batch_size": batch_size, "batch_tokens": batch_tokens, "seed": seed}
+        self._epochs = Epochs(lambda epoch: shuffled_batches(lengths, epoch=epoch, **order))
         self._config = bert.config
         self._rows = reached_rows(
             (one.ids for windows in self.train_inputs for one in windows), bert.config.encoder.vocab_size
@@ -117,8 +116,7 @@ class FineTune(Generic[E, P]):
         return self.form.best_by, self.form.best_by not in LOWER_IS_BETTER
 
     def batch(self, step: int) -> list[Input]:
-        epoch, index = self._place_of(step)
-        chosen = [one for example in self._epoch(epoch)[index] for one in self.train_inputs[example]]
+        chosen = [one for example in self._epochs.batch(step) for one in self.train_inputs[example]]
         return sorted(chosen, key=len)
 
     def split(self, batch: list[Input], num_parts: int) -> list[list[Input]]:
@@ -130,13 +128,10 @@ class FineTune(Generic[E, P]):
         return {**self.form.counts(batch), "tokens": sum(map(len, batch))}
 
     def epoch_of(self, step: int) -> float:
-        epoch, index = self._place_of(step)
-        return epoch + index / self._num_batches(epoch)
+        return self._epochs.num_done(step)
 
     def steps_in_epochs(self, num_epochs: float) -> int:
-        whole = int(num_epochs)
-        steps = sum(self._num_batches(epoch) for epoch in range(whole))
-        return max(1, steps + math.ceil((num_epochs - whole) * self._num_batches(whole)))
+        return self._epochs.steps_in(num_epochs)
 
     def check_metric(self) -> None:
         """Refuse a metric that the task does not have, now rather than after the first epoch."""
@@ -203,25 +198,6 @@ class FineTune(Generic[E, P]):
         flops = flops_in_blocks(self.module.bert.encoder, length, share_read)
         return flops / 3 if self.form.settings.freeze_encoder else flops
 
-    def _epoch(self, number: int) -> list[Any]:
-        """Return the batches of an epoch; only the latest is kept."""
-        if number not in self._epochs:
-            self._epochs = {number: shuffled_batches(self._lengths, epoch=number, **self._order)}
-        return self._epochs[number]
-
-    def _num_batches(self, epoch: int) -> int:
-        while len(self._batch_counts) <= epoch:
-            self._batch_counts.append(len(self._epoch(len(self._batch_counts))))
-        return self._batch_counts[epoch]
-
-    def _place_of(self, step: int) -> tuple[int, int]:
-        """Return the epoch of a step, and which of its batches the step is."""
-        epoch = 0
-        while step >= self._num_batches(epoch):
-            step -= self._num_batches(epoch)
-            epoch += 1
-        return epoch, step
-
 
 def load_form(
     folder: Path, run: Mapping[str, Any], tokenizer: Tokenizer, config: ModelConfig
@@ -240,7 +216,12 @@ def load_form(
     form = form_class(name).from_run(name, run, tokenizer, config, max_length=limit)
     if form.extra is not None:
         weights = {name.removeprefix("extra."): tensor for name, tensor in _read_extra(folder).items()}
-        form.extra.load_state_dict(weights)
+        try:
+            form.extra.load_state_dict(weights)
+        except RuntimeError:
+            raise ModelError(
+                f"{folder / TASK_WEIGHTS} does not fit the labels in config.json; copy both again"
+            ) from None
     return form
 
 
@@ -254,7 +235,7 @@ def extra_of(form: TaskForm[Any, Any]) -> dict[str, Tensor]:
 def _read_extra(folder: Path) -> dict[str, Tensor]:
     if not (folder / TASK_WEIGHTS).is_file():
         raise ModelError(f"no {TASK_WEIGHTS} in {folder}, which holds the task's own weights; copy it too")
-    return load_file(folder / TASK_WEIGHTS)
+    return dict(read_file(folder / TASK_WEIGHTS))
 
 
 def save_finetuned(
@@ -273,4 +254,4 @@ def save_finetuned(
     """
     write_model(network, tokenizer, folder, run={**run, "task": {**tuned, **form.to_run()}})
     if extra:
-        save_file({name: tensor.contiguous() for name, tensor in extra.items()}, folder / TASK_WEIGHTS)
+        save_tensors(extra, folder / TASK_WEIGHTS)

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassbert.data.examples import Kind, TextExample
+from glassbert.data.readers.lines import open_lines
+from glassbert.data.readers.record import Notes
 from glassbert.errors import DataError, UserError
 
 MAX_LABELS = 1000
@@ -125,7 +127,7 @@ def _read_weights(path: Path, labels: Sequence[str]) -> list[float]:
         raise UserError(
             f"task.class_weights={path}: expected none, balanced, or a file; there is no such file"
         )
-    text = path.read_text(encoding="utf-8-sig")
+    text = "\n".join(open_lines(path, Notes()))
     try:
         content = json.loads(text) if text.lstrip().startswith("{") else dict(_pairs(text))
         weights = {str(label): float(weight) for label, weight in content.items()}

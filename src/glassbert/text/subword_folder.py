@@ -43,12 +43,16 @@ def read_subwords(folder: Path) -> tuple[list[str], list[Merge], int]:
             raise ModelError(
                 f"{path}: {key} is {found!r}; only {wanted!r} is supported, as `train translate` writes it"
             )
+    settings = read_json(folder / _CONFIG)
     try:
         by_id = {int(id_): str(piece) for piece, id_ in model["vocab"].items()}
         merges = [(str(left), str(right)) for left, right in model["merges"]]
-        max_length = int(read_json(folder / _CONFIG).get("model_max_length", DEFAULT_MAX_LENGTH))
+        max_length = int(settings.get("model_max_length", DEFAULT_MAX_LENGTH))
     except (KeyError, ValueError, TypeError, AttributeError):
-        raise ModelError(f"{path}: model.vocab or model.merges is damaged; fetch the folder again") from None
+        raise ModelError(
+            f"{path}: model.vocab or model.merges is damaged, or model_max_length in {_CONFIG}; fetch the "
+            "folder again"
+        ) from None
     if sorted(by_id) != list(range(len(by_id))):
         raise ModelError(f"{path}: the ids of model.vocab are not 0 to {len(by_id) - 1}, each once")
     pieces = [by_id[id_] for id_ in range(len(by_id))]

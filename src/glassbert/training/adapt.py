@@ -1,7 +1,6 @@
 """Further pre-training on a task's own text: the encoder learns its words before it learns its labels."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from glassbert.interop.source import read_source
 from glassbert.model.bert import Bert
 from glassbert.storage import new_folder, write_atomically
 from glassbert.text.tokenizer import Tokenizer
-from glassbert.training.finetune import Show, Tell
+from glassbert.training.finetune import Show, Tell, with_dropout
 from glassbert.training.finetune_recipe import FineTuneRecipe
 from glassbert.training.loop import TrainResult
 from glassbert.training.pretrain import PretrainRecipe, pretrain
@@ -65,11 +64,8 @@ def _write_corpus(texts: Iterable[str], tokenizer: Tokenizer, out: Path, corpus:
 def _start_folder(recipe: FineTuneRecipe, tokenizer: Tokenizer, start: Path) -> Path:
     """Write the model to start from with an MLM head and the recipe's dropout."""
     if not start.is_dir():
-        source = read_source(recipe.model.folder)
-        dropout = {"attention_probs_dropout_prob": recipe.model.attention_dropout}
-        network, _ = build(
-            replace(source, config={**source.config, **dropout}), head="mlm", seed=recipe.train.seed
-        )
+        source = with_dropout(read_source(recipe.model.folder), recipe)
+        network, _ = build(source, head="mlm", seed=recipe.train.seed)
         with new_folder(start) as folder:
             write_model(network, tokenizer, folder, run={})
     return start

@@ -5,7 +5,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from glassbert.model_names import model_folder
 from glassbert.tasks.registry import settings_class
 from glassbert.training.finetune import FineTuneResult
 from glassbert.training.finetune_recipe import (
@@ -43,7 +42,7 @@ def train(
             class_weights="balanced"; those of the table adapt begin with adapt_: adapt_epochs=3.
     """
     tables: dict[str, dict[str, Any]] = {
-        "model": {"folder": str(model_folder(model))},
+        "model": {"folder": str(model)},
         "data": {"train": str(train)} | ({} if dev is None else {"dev": str(dev)}),
     }
     homes = _homes(task)

@@ -179,6 +179,7 @@ def restore_moments(
         for parameter in group["params"]:
             keys = {moment: f"optimizer.{moment}.{names[parameter]}" for moment in MOMENTS}
             optimizer.state[parameter] = {
-                "step": torch.tensor(float(step)),
+                # Where the fused optimiser keeps it: with the parameter.
+                "step": torch.tensor(float(step), device=parameter.device),
                 **{moment: like(tensors[key], parameter) for moment, key in keys.items() if key in tensors},
             }

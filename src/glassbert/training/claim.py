@@ -7,7 +7,7 @@ from typing import Any
 
 from glassbert.errors import DataError, UserError
 from glassbert.storage import read_json, write_atomically, write_json
-from glassbert.training.recipe import write_recipe
+from glassbert.training.recipe import read_recipe, write_recipe
 from glassbert.training.settings import FREE_TO_CHANGE
 
 RECIPE = "recipe.toml"
@@ -24,15 +24,26 @@ def claim_folder(out: Path, tables: Tables, complete: Callable[[Tables], Tables]
     text = write_recipe(tables)
     path = out / RECIPE
     if path.is_file():
-        before = complete(tomllib.loads(path.read_text(encoding="utf-8")))
+        found = read_recipe(path)
+        if _kind(found) != _kind(tables):
+            raise UserError(f"{out} holds a run of {_kind(found)}; name another folder with --out")
+        before = complete(found)
         difference = first_difference(write_recipe(before), text)
         if difference:
             raise UserError(f"{out} holds a run with another {difference}; name another folder with --out")
-    elif out.is_dir() and any(not path.name.startswith(".") for path in out.iterdir()):
-        # Hidden files are another process that claims the folder too, or one that was killed while it did.
+    elif out.is_dir() and any(_is_in_the_way(path) for path in out.iterdir()):
         raise UserError(f"{out} is not empty and holds no run; name another folder with --out")
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.encode("utf-8"))
+
+
+def _kind(tables: Tables) -> str:
+    return str(tables.get("task", {}).get("name", "pretrain"))
+
+
+def _is_in_the_way(path: Path) -> bool:
+    # Another process may claim the folder too, at this very moment, or was killed while it did.
+    return path.name != RECIPE and not path.name.startswith(".")
 
 
 def claim_data(out: Path, data: Mapping[str, Any]) -> None:

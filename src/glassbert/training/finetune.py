@@ -1,13 +1,13 @@
 """From files of examples and a pre-trained model to one that does a task."""
 
-import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from glassbert.interop.config_json import labels_by_id
+from glassbert.interop.folder import check_vocabulary
 from glassbert.interop.huggingface import build
 from glassbert.interop.source import Source, read_source
 from glassbert.model.bert import Bert
@@ -19,6 +19,7 @@ from glassbert.text.tokenizer import Tokenizer
 from glassbert.training.claim import Tables, claim_data, claim_folder
 from glassbert.training.finetune_recipe import FineTuneRecipe, completed
 from glassbert.training.loop import train as run_training
+from glassbert.training.processes import is_main_process
 from glassbert.training.reading import Reading
 from glassbert.training.rows import Rows, describe
 from glassbert.training.settings import FineTuneSettings
@@ -42,6 +43,8 @@ class FineTuneResult:
     best_step: int | None = None
     runs: tuple[Mapping[str, Any], ...] = ()
     """With several seeds or a search, what each run came to."""
+    dev: Sequence[Any] = ()
+    """The rows that are held out."""
 
     @property
     def model(self) -> Path:
@@ -75,7 +78,7 @@ def finetune(
     if not result.is_finished:
         return FineTuneResult(out, result.step, False)
     metrics: Mapping[str, float] = {}
-    if os.environ.get("RANK", "0") == "0":
+    if is_main_process():
         if rows.dev:
             metrics = settle(out / "best", task, tell)
         else:
@@ -84,13 +87,13 @@ def finetune(
     if result.best is not None and best_by not in metrics:
         # Settling measures predictions; the loss, where it chose, is known from training alone.
         metrics = {**metrics, best_by: result.best}
-    return FineTuneResult(out, result.step, True, metrics, best_by, result.best_step)
+    return FineTuneResult(out, result.step, True, metrics, best_by, result.best_step, dev=rows.dev)
 
 
 def make_task(recipe: FineTuneRecipe, rows: Rows, tell: Tell) -> FineTune[Any, Any]:
     """Check the rows, put the task's head on the model and encode the rows."""
     tokenizer = Tokenizer.load(recipe.model.folder)
-    source = _with_dropout(read_source(recipe.model.folder), recipe)
+    source = with_dropout(read_source(recipe.model.folder), recipe)
     limit = min(source.config.get("max_position_embeddings", 512), tokenizer.max_length)
     form, notes = form_class(recipe.name).for_training(
         recipe.name,
@@ -104,8 +107,10 @@ def make_task(recipe: FineTuneRecipe, rows: Rows, tell: Tell) -> FineTune[Any, A
     for note in (*tokenizer.assumptions, *notes):
         tell(note)
     settings = recipe.train
+    bert = start_model(source, form.head(), settings.seed, tell)
+    check_vocabulary(recipe.model.folder, tokenizer, bert.config)
     task = FineTune(
-        start_model(source, form.head(), settings.seed, tell),
+        bert,
         tokenizer,
         form,
         rows.train,
@@ -143,7 +148,8 @@ def with_evaluations(settings: FineTuneSettings, task: FineTune[Any, Any]) -> Fi
     return replace(settings, evaluate_every=task.steps_in_epochs(1.0))
 
 
-def _with_dropout(source: Source, recipe: FineTuneRecipe) -> Source:
+def with_dropout(source: Source, recipe: FineTuneRecipe) -> Source:
+    """Return the model of a folder with the dropout that the recipe asks for."""
     changes: dict[str, Any] = {"attention_probs_dropout_prob": recipe.model.attention_dropout}
     if recipe.model.hidden_dropout is not None:
         changes["hidden_dropout_prob"] = recipe.model.hidden_dropout

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from glassbert.data.examples import ReadOptions, TaskName
 from glassbert.errors import UserError
+from glassbert.model_names import model_folder
 from glassbert.storage import read_json
 from glassbert.tasks.form import TaskSettings
 from glassbert.tasks.registry import settings_class
@@ -61,6 +62,14 @@ class AdaptSettings:
     max_length: int = 128
     """Tokens of the longest example."""
 
+    def __post_init__(self) -> None:
+        if self.epochs < 0:
+            raise UserError(f"adapt.epochs={self.epochs:g}; expected 0 or more")
+        for name in ("learning_rate", "batch_tokens", "max_length"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise UserError(f"adapt.{name}={value:g}; expected more than 0")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunsSettings:
@@ -97,6 +106,7 @@ class FineTuneRecipe:
             raise UserError(f"no task {name!r}; expected one of {', '.join(get_args(TaskName))}")
         check_keys(tables, ("data", "model", "task", "train", "adapt", "runs"), "recipe")
         model = settings_from(StartModel, tables.get("model", {}), "model")
+        model = replace(model, folder=model_folder(model.folder))
         task = {key: value for key, value in tables.get("task", {}).items() if key != "name"}
         train = dict(tables.get("train", {}))
         if not any(key in train for key in ("steps", "epochs", "minutes")):
@@ -132,8 +142,7 @@ class FineTuneRecipe:
 
 def completed(tables: Tables) -> Tables:
     """Return the recipe of a run with the settings that came after it was begun."""
-    name = str(tables.get("task", {}).get("name"))
-    return FineTuneRecipe.of(name, tables).tables() if name in get_args(TaskName) else tables
+    return FineTuneRecipe.of(str(tables["task"]["name"]), tables).tables()
 
 
 def usual_rate(folder: Path) -> float:

@@ -2,17 +2,19 @@
 
 import gc
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from glassbert.errors import RunFailed
+from glassbert.storage import locked
 from glassbert.tasks.task import Task
 from glassbert.training.checkpoint import newest_good, sweep
-from glassbert.training.processes import Processes
+from glassbert.training.processes import Processes, say_nothing
 from glassbert.training.reading import Reading
 from glassbert.training.report import Report
 from glassbert.training.settings import TrainSettings
@@ -50,8 +52,10 @@ def train(
     """
     processes = Processes.join(settings)
     if not processes.is_main:
-        tell, show = _say_nothing, None
-    result = _train(processes, task, settings, run, about, tell, show)
+        tell, show = say_nothing, None
+    # Two runs in one folder would sweep away what the other is writing.
+    with locked(run, "another run") if processes.is_main else nullcontext():
+        result = _train(processes, task, settings, run, about, tell, show)
     # The wrapper around the module must go before its processes part: were it the last to know the process
     # group, it would end the group's threads while holding the lock that they wait for.
     if processes.size > 1:
@@ -78,6 +82,14 @@ def _train(
         tell(f"going on from {checkpoint.name}")
     metrics: dict[str, float] = {}
     with stop_signals() as stop, Report(run, state, tell, show) as report:
+
+        def measure() -> dict[str, float]:
+            metrics = state.evaluate()
+            report.evaluation(metrics)
+            if state.note_metrics(metrics):
+                state.save_model(run / "best", about)
+            return metrics
+
         # Asked once a step: were it asked again, the clock could end the run without evaluating or saving it.
         is_last = state.share_done >= 1.0 or _has_stalled(state)
         while not is_last:
@@ -86,10 +98,7 @@ def _train(
             should_stop = processes.any(stop.is_asked)
             report.step(result, rate, counts, is_last=is_last)
             if is_last or state.step % settings.evaluate_every == 0:
-                metrics = state.evaluate()
-                report.evaluation(metrics)
-                if state.note_metrics(metrics):
-                    state.save_model(run / "best", about)
+                metrics = measure()
                 if _has_stalled(state) and not is_last:
                     tell(f"no better since step {state.progress.best_step}; the run ends early")
                     is_last = True
@@ -104,6 +113,9 @@ def _train(
                 f"train.minutes={settings.minutes} were over before the first step and nothing was learnt; "
                 "give more, and another folder with --out"
             )
+        if state.progress.best_step is None and not metrics:
+            # Stopped before the first evaluation, and the minutes went by before the run could go on.
+            metrics = measure()
         state.save_model(run / "last", about)
     return TrainResult(state.step, True, metrics, state.progress.best, state.progress.best_step)
 
@@ -114,10 +126,6 @@ def _has_stalled(state: TrainState) -> bool:
     if not settings.patience or best_step is None:
         return False
     return state.step - best_step >= settings.patience * settings.evaluate_every
-
-
-def _say_nothing(line: str) -> None:
-    """Leave the talking to the main process."""
 
 
 @dataclass
@@ -137,6 +145,9 @@ class Stop:
 def stop_signals() -> Iterator[Stop]:
     """Turn SIGTERM and Ctrl-C into a wish to stop after the current step."""
     stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # only the main thread may take signals; whoever runs this in another has its own ways
+        return
     before = {number: signal.signal(number, stop.ask) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield stop

@@ -164,6 +164,11 @@ def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
     if source is not None:
         model = build(read_source(model_folder(source)), head=head, seed=recipe.train.seed)[0]
         _check_same(shape, model.config.encoder, (*sizes, *table), str(source))
+        if model.config.encoder.vocab_size < vocab_size:
+            raise UserError(
+                f"{source}: the model has {model.config.encoder.vocab_size} rows, fewer than the "
+                f"{vocab_size} pieces of the corpus; use the vocabulary that it was trained with"
+            )
         _check_length(model.config.encoder, recipe)
         return model
     _check_length(shape, recipe)

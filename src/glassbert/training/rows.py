@@ -57,6 +57,8 @@ def read_rows(name: TaskName, files: ExampleFiles, tell: Callable[[str], None]) 
     _tell_table("dev", other, tell)
     if not other.examples:
         raise DataError(f"{files.dev} holds no rows; leave --dev out to hold some of the training rows out")
+    if table.kind is not None and other.kind is None:
+        raise DataError(f"{files.dev}: no row has a label, though those of {files.train} do")
     _tell_shared(table.examples, other.examples, tell)
     return Rows(table.examples, other.examples, about | {"dev": _about(other)}, table.kind)
 

@@ -16,8 +16,9 @@ from glassbert.tasks.form import LOWER_IS_BETTER
 from glassbert.training.adapt import adapt
 from glassbert.training.checkpoint import PROGRESS, checkpoints
 from glassbert.training.claim import claim_data, claim_folder
-from glassbert.training.finetune import FineTuneResult, Show, Tell, finetune
+from glassbert.training.finetune import FineTuneResult, Show, Tell, finetune, make_task
 from glassbert.training.finetune_recipe import FineTuneRecipe, RunsSettings, completed
+from glassbert.training.processes import is_main_process, say_nothing
 from glassbert.training.report import METRICS
 from glassbert.training.rows import Rows, read_rows
 
@@ -39,8 +40,8 @@ class Contender:
 
 def finetune_all(recipe: FineTuneRecipe, out: Path, tell: Tell, show: Show | None = None) -> FineTuneResult:
     """Do all that a recipe asks for in the folder ``out``; what is done there already is not done again."""
-    if os.environ.get("RANK", "0") != "0":
-        tell, show = _say_nothing, None  # torchrun starts this once per process
+    if not is_main_process():
+        tell, show = say_nothing, None  # torchrun starts this once per process
     if recipe.runs != RunsSettings() and recipe.data.dev is None and not recipe.data.dev_share:
         raise UserError(
             "data.dev_share=0: without rows to measure on, none of several runs is the best; "
@@ -52,9 +53,14 @@ def finetune_all(recipe: FineTuneRecipe, out: Path, tell: Tell, show: Show | Non
         return finetune(recipe, out, tell, show, rows=rows)
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise UserError("torchrun can share one run; do seeds, a search or an adaptation without it")
+    single = recipe.single()
+    # Whatever is wrong with the rows or the settings is said now: not after the adaptation, not by the second
+    # run, and before the folder belongs to this recipe.
+    make_task(single, rows, say_nothing)
+    if recipe.runs.search_minutes:
+        search_grid(single)
     claim_folder(out, claimed, completed)
     claim_data(out, rows.about)
-    single = recipe.single()
     if recipe.adapt.epochs:
         adapted = adapt(recipe, rows.train, out / "adapt", tell, show)
         if not isinstance(adapted, Path):
@@ -162,6 +168,7 @@ class Tournament:
             record["best_by"],
             record["best_step"],
             tuple(done),
+            self.rows.dev,
         )
 
     def _strip_losers(self, done: list[dict[str, Any]]) -> None:
@@ -208,7 +215,3 @@ def _record(contender: Contender, result: FineTuneResult, folder: Path) -> dict[
 
 def _shown(tried: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in tried.items())
-
-
-def _say_nothing(line: str) -> None:
-    """Leave the talking to the main process."""

@@ -1,7 +1,6 @@
 """From parallel text to a translator."""
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +26,7 @@ from glassbert.text.subword import SubwordTokenizer
 from glassbert.training.checkpoint import checkpoints, forget_stops, step_of
 from glassbert.training.claim import Tables, claim_data, claim_folder
 from glassbert.training.loop import train as run_training
+from glassbert.training.processes import is_main_process, say_nothing
 from glassbert.training.reading import Reading
 from glassbert.training.report import SPEED
 from glassbert.training.translate_recipe import TranslateRecipe
@@ -79,9 +79,9 @@ def train_translator(
         tell: Receives remarks for the user.
         show: Draws how the run stands after each step; without it, lines are told.
     """
-    is_main = os.environ.get("RANK", "0") == "0"
+    is_main = is_main_process()
     if not is_main:
-        tell = _say_nothing  # torchrun starts this once per process
+        tell = say_nothing  # torchrun starts this once per process
     if recipe.data.dev is not None:
         # Says now, not after the first hours, that sacrebleu is missing or does not know its rules.
         translation([], [], tokenizer=recipe.task.bleu_tokenizer)
@@ -303,7 +303,3 @@ def _completed(out: Path, recipe: TranslateRecipe, before: Tables) -> Tables:
             "task.average_last averages; name another folder with --out"
         )
     return begun.tables()
-
-
-def _say_nothing(line: str) -> None:
-    """Leave the talking to the main process."""

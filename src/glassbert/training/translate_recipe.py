@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 from glassbert.config import TRANSLATOR_PRESETS, BertConfig, LstmConfig, TransformerConfig
 from glassbert.data.parallel import ParallelFiles
 from glassbert.errors import UserError
+from glassbert.model_names import model_folder
 from glassbert.text.learn_subwords import SubwordSettings
 from glassbert.training.claim import Tables, plain_tables
 from glassbert.training.recipe import check_keys, settings_from, typed_values
@@ -97,8 +98,14 @@ class TranslateRecipe:
         check_keys(tables, ("data", "vocabulary", "model", "task", "train"), "recipe")
         task = {key: value for key, value in tables.get("task", {}).items() if key != "name"}
         model = {"folder": DEFAULT_PRESET, **tables.get("model", {})}
-        if model["folder"] not in PRESETS and tables.get("vocabulary"):
-            raise UserError(f"{model['folder']} brings its own vocabulary; leave the table vocabulary out")
+        if model["folder"] not in PRESETS:
+            if not model_folder(model["folder"]).is_dir():
+                known = ", ".join(PRESETS)
+                raise UserError(f"{model['folder']}: no such folder, and none of the presets {known}")
+            if tables.get("vocabulary"):
+                raise UserError(
+                    f"{model['folder']} brings its own vocabulary; leave the table vocabulary out"
+                )
         data = settings_from(ParallelData, tables.get("data", {}), "data")
         vocabulary = settings_from(SubwordSettings, tables.get("vocabulary", {}), "vocabulary")
         settings = settings_from(TranslateSettings, task, "task")
@@ -123,7 +130,7 @@ class TranslateRecipe:
     @property
     def start_folder(self) -> Path | None:
         """The translator to go on with; None for a fresh model."""
-        return None if self.model["folder"] in PRESETS else Path(self.model["folder"])
+        return None if self.model["folder"] in PRESETS else model_folder(self.model["folder"])
 
     def config(self, vocab_size: int) -> TransformerConfig | LstmConfig:
         """Return the shape of a fresh model."""

@@ -59,14 +59,21 @@ def read_examples(task: TaskName, path: Path, options: ReadOptions | None = None
 
 
 def stream_examples(
-    task: TaskName, lines: Iterable[str], name: str, options: ReadOptions | None = None
+    task: TaskName,
+    lines: Iterable[str],
+    name: str,
+    options: ReadOptions | None = None,
+    notes: Notes | None = None,
 ) -> Iterator[Example | BadRow]:
     """Yield an example, or what is wrong with it, for each row as it comes; labels are optional.
 
     Rows are JSON lines, TSV or plain text, or any other format that comes in lines.
+
+    Args:
+        notes: Takes what is to be told of how the rows were read.
     """
     options = options or ReadOptions()
-    source = stream_source(task, Lines(lines, name), options)
+    source = stream_source(task, Lines(lines, name), options, notes or Notes())
     if task == "tag":
         yield from source.tagged()
     elif task == "answer":

@@ -153,10 +153,10 @@ def open_source(task: TaskName, path: Path, options: ReadOptions, notes: Notes) 
     return Source(task, str(path), format, options, notes, lines, is_stream=False)
 
 
-def stream_source(task: TaskName, lines: Lines, options: ReadOptions) -> Source:
+def stream_source(task: TaskName, lines: Lines, options: ReadOptions, notes: Notes) -> Source:
     """Return lines as a source, their format told or detected."""
     check_format(task, lines.name, options.format)
     format = options.format or detect_format(task, lines, is_stream=True)
     if format == "parquet":
         raise UserError(f"{lines.name}: parquet cannot be streamed; save it as JSON lines")
-    return Source(task, lines.name, format, options, Notes(), lines, is_stream=True)
+    return Source(task, lines.name, format, options, notes, lines, is_stream=True)
