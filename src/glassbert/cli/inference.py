@@ -76,9 +76,9 @@ def embed(
 
     if out is not None and out.suffix != ".npy":
         raise UserError(f"--out {out}: expected a name that ends in .npy")
+    loaded = load(model_folder(model))
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-    loaded = load(model_folder(model))
     tell_assumptions(loaded.tokenizer)
     if not loaded.has_stated_pooling:
         remark(f"{model} does not say how to pool; a text's vector is the mean over its tokens")
