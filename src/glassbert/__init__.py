@@ -1,4 +1,4 @@
-"""glassbert: the BERT family from raw text to a trained, fast encoder, with every number inside open to view.
+"""glassbert: the BERT family from raw text to a fast encoder, with every number inside open to view.
 
 Public names load on first use: `import glassbert` stays instant, and torch is imported only when needed.
 """

@@ -28,7 +28,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 def new_file(path: Path) -> Iterator[BinaryIO]:
     """Give a file to write into; it becomes ``path`` when all went well and leaves no trace otherwise."""
     if not path.parent.is_dir():
-        raise UserError(f"{path}: there is no folder {path.parent}; make it first")
+        raise UserError(f"{path}: {path.parent} is no folder; make it first")
     aside = _aside(path, "part")
     try:
         with aside.open("xb") as file:

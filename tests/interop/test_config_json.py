@@ -33,9 +33,12 @@ def test_google_config_of_the_chinese_model_is_understood() -> None:
     assert read_config(data, "bert_config.json").encoder.vocab_size == 21128
 
 
-@pytest.mark.parametrize("key", ["_num_labels", "tokenizer_class", "_attn_implementation_autoset"])
-def test_what_older_versions_of_transformers_wrote_is_no_obstacle(key: str) -> None:
-    assert read_config(TINY | {key: 5}, "config.json").encoder == BertConfig(**TINY)
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("_num_labels", 5), ("tokenizer_class", "BertTokenizer"), ("_attn_implementation_autoset", True)],
+)
+def test_what_older_versions_of_transformers_wrote_is_no_obstacle(key: str, value: Any) -> None:
+    assert read_config(TINY | {key: value}, "config.json").encoder == BertConfig(**TINY)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +47,7 @@ def test_what_older_versions_of_transformers_wrote_is_no_obstacle(key: str) -> N
         ({"hiden_size": 64}, "unknown key 'hiden_size'; did you mean 'hidden_size'"),
         ({"_attn_implementation_internal": "x"}, "unknown key '_attn_implementation_internal'"),
         ({"model_type": "roberta"}, "model_type='roberta'"),
+        ({"tokenizer_class": "BertJapaneseTokenizer"}, "tokenizer_class='BertJapaneseTokenizer'; only"),
         ({"is_decoder": True}, "is_decoder=True; only False is supported"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type='relative_key'"),
         ({"num_attention_heads": 5}, "hidden_size=32 does not divide by num_attention_heads=5"),

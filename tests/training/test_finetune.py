@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.inference.model import load
 from glassbert.model_names import model_folder
-from glassbert.storage import read_json
+from glassbert.storage import locked, read_json
 from glassbert.tasks.finetune import FineTune
 from glassbert.tasks.reached import ReachedEmbedding
 from glassbert.training.checkpoint import checkpoints
@@ -293,6 +293,12 @@ def test_a_vocabulary_with_more_pieces_than_rows_is_refused(given: Path, tmp_pat
 def test_a_recipe_may_name_a_model_as_a_command_may(given: Path, finished: Path) -> None:
     assert recipe_of(given, model={"folder": "demo"}).model.folder == model_folder("demo")
     assert recipe_of(given, model={"folder": str(finished)}).model.folder == finished / "best"
+
+
+def test_a_second_run_in_the_same_folder_waits_for_the_first(given: Path, finished: Path) -> None:
+    with locked(finished, "the first"), pytest.raises(UserError, match="another run is at work in it; wait"):
+        run(given, finished)
+    assert run(given, finished).is_finished
 
 
 def test_the_rows_that_were_measured_come_with_the_result(given: Path, finished: Path) -> None:

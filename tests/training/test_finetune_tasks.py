@@ -283,7 +283,7 @@ def test_the_weights_of_a_task_are_read_with_care_and_told(
 ) -> None:
     kind, out = finished
     if kind != "crf":
-        return
+        pytest.skip("only a CRF has weights beside the model's")
     folder = shutil.copytree(out / "best", tmp_path / "model")
     path, weights = folder / "task.safetensors", load_file(folder / "task.safetensors")
     assert path.stat().st_mode == (folder / "model.safetensors").stat().st_mode, "as readable as the model"

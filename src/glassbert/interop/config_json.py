@@ -34,7 +34,7 @@ _IGNORED = {
     "finetuning_task", "bos_token_id", "eos_token_id", "sep_token_id", "cls_token_id", "mask_token_id",
     "directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
     "pooler_size_per_head", "pooler_type", "output_attentions", "output_hidden_states",
-    "output_past", "return_dict", "torchscript", "tokenizer_class", "_num_labels",
+    "output_past", "return_dict", "torchscript", "_num_labels",
     "_attn_implementation_autoset",
     "num_labels", "id2label", "label2id", "problem_type", "architectures", "model_type", "has_pooler",
 }  # fmt: skip
@@ -47,6 +47,7 @@ _FIXED: dict[str, tuple[Any, ...]] = {
     "chunk_size_feed_forward": (0,),
     "pruned_heads": ({}, None),
     "cross_attention_hidden_size": (None,),
+    "tokenizer_class": ("BertTokenizer", "BertTokenizerFast", None),
 }
 _ENCODER_KEYS = tuple(field.name for field in fields(BertConfig))
 

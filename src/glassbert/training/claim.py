@@ -2,11 +2,13 @@
 
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from glassbert.errors import DataError, UserError
-from glassbert.storage import read_json, write_atomically, write_json
+from glassbert.storage import locked, read_json, write_atomically, write_json
+from glassbert.training.processes import is_main_process
 from glassbert.training.recipe import read_recipe, write_recipe
 from glassbert.training.settings import FREE_TO_CHANGE
 
@@ -31,7 +33,7 @@ def claim_folder(out: Path, tables: Tables, complete: Callable[[Tables], Tables]
         difference = first_difference(write_recipe(before), text)
         if difference:
             raise UserError(f"{out} holds a run with another {difference}; name another folder with --out")
-    elif out.is_dir() and any(_is_in_the_way(path) for path in out.iterdir()):
+    elif out.is_dir() and _holds_other_things(out):
         raise UserError(f"{out} is not empty and holds no run; name another folder with --out")
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.encode("utf-8"))
@@ -41,9 +43,18 @@ def _kind(tables: Tables) -> str:
     return str(tables.get("task", {}).get("name", "pretrain"))
 
 
-def _is_in_the_way(path: Path) -> bool:
-    # Another process may claim the folder too, at this very moment, or was killed while it did.
-    return path.name != RECIPE and not path.name.startswith(".")
+def _holds_other_things(out: Path) -> bool:
+    names = {path.name for path in out.iterdir()}
+    # Another process may have claimed the folder at this very moment, or was killed while it did.
+    return RECIPE not in names and any(not name.startswith(".") for name in names)
+
+
+def alone_in(out: Path) -> AbstractContextManager[None]:
+    """Keep other commands out of a run folder; those that torchrun started work in it together.
+
+    A second run in it would sweep away what the first is writing.
+    """
+    return locked(out, "another run") if is_main_process() else nullcontext()
 
 
 def claim_data(out: Path, data: Mapping[str, Any]) -> None:

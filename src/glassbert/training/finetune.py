@@ -16,7 +16,7 @@ from glassbert.tasks.finetune import FineTune
 from glassbert.tasks.form import HeadSpec
 from glassbert.tasks.registry import form_class
 from glassbert.text.tokenizer import Tokenizer
-from glassbert.training.claim import Tables, claim_data, claim_folder
+from glassbert.training.claim import Tables, alone_in, claim_data, claim_folder
 from glassbert.training.finetune_recipe import FineTuneRecipe, completed
 from glassbert.training.loop import train as run_training
 from glassbert.training.processes import is_main_process
@@ -43,7 +43,7 @@ class FineTuneResult:
     best_step: int | None = None
     runs: tuple[Mapping[str, Any], ...] = ()
     """With several seeds or a search, what each run came to."""
-    dev: Sequence[Any] = ()
+    dev: Sequence[Any] = field(default=(), repr=False)
     """The rows that are held out."""
 
     @property
@@ -74,15 +74,16 @@ def finetune(
     claim_data(out, rows.about)
     settings = with_evaluations(recipe.train, task)
     about = {"recipe": tables, "data": rows.about, "seed": recipe.train.seed}
-    result = run_training(task, settings, out, about=about, tell=tell, show=show)
-    if not result.is_finished:
-        return FineTuneResult(out, result.step, False)
     metrics: Mapping[str, float] = {}
-    if is_main_process():
-        if rows.dev:
-            metrics = settle(out / "best", task, tell)
-        else:
-            _take_last_for_best(out)
+    with alone_in(out):
+        result = run_training(task, settings, out, about=about, tell=tell, show=show)
+        if not result.is_finished:
+            return FineTuneResult(out, result.step, False)
+        if is_main_process():
+            if rows.dev:
+                metrics = settle(out / "best", task, tell)
+            else:
+                _take_last_for_best(out)
     best_by = task.form.best_by
     if result.best is not None and best_by not in metrics:
         # Settling measures predictions; the loss, where it chose, is known from training alone.

@@ -4,14 +4,13 @@ import gc
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from glassbert.errors import RunFailed
-from glassbert.storage import locked
 from glassbert.tasks.task import Task
 from glassbert.training.checkpoint import newest_good, sweep
 from glassbert.training.processes import Processes, say_nothing
@@ -53,9 +52,7 @@ def train(
     processes = Processes.join(settings)
     if not processes.is_main:
         tell, show = say_nothing, None
-    # Two runs in one folder would sweep away what the other is writing.
-    with locked(run, "another run") if processes.is_main else nullcontext():
-        result = _train(processes, task, settings, run, about, tell, show)
+    result = _train(processes, task, settings, run, about, tell, show)
     # The wrapper around the module must go before its processes part: were it the last to know the process
     # group, it would end the group's threads while holding the lock that they wait for.
     if processes.size > 1:
@@ -116,6 +113,9 @@ def _train(
         if state.progress.best_step is None and not metrics:
             # Stopped before the first evaluation, and the minutes went by before the run could go on.
             metrics = measure()
+            if metrics:
+                report.flush()
+                state.save(run, about)
         state.save_model(run / "last", about)
     return TrainResult(state.step, True, metrics, state.progress.best, state.progress.best_step)
 

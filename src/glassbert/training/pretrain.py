@@ -24,7 +24,7 @@ from glassbert.tasks.pretrain import Pretrain
 from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import Vocabulary
 from glassbert.training.checkpoint import full_disk_told
-from glassbert.training.claim import claim_data, claim_folder, plain_tables
+from glassbert.training.claim import alone_in, claim_data, claim_folder, plain_tables
 from glassbert.training.loop import TrainResult, train
 from glassbert.training.processes import choose_device, is_main_process
 from glassbert.training.reading import Reading
@@ -150,7 +150,8 @@ def pretrain(
         claim_folder(out, tables, lambda before: plain_tables(PretrainRecipe.of(before).tables()))
         claim_data(out, data)
     about = {"recipe": tables, "data": data, "glassbert": glassbert.__version__}
-    return train(task, recipe.train, out, about=about, tell=tell, show=show)
+    with alone_in(out):
+        return train(task, recipe.train, out, about=about, tell=tell, show=show)
 
 
 def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:

@@ -15,7 +15,7 @@ from glassbert.storage import new_folder, read_json, write_atomically, write_jso
 from glassbert.tasks.form import LOWER_IS_BETTER
 from glassbert.training.adapt import adapt
 from glassbert.training.checkpoint import PROGRESS, checkpoints
-from glassbert.training.claim import claim_data, claim_folder
+from glassbert.training.claim import RECIPE, claim_data, claim_folder
 from glassbert.training.finetune import FineTuneResult, Show, Tell, finetune, make_task
 from glassbert.training.finetune_recipe import FineTuneRecipe, RunsSettings, completed
 from glassbert.training.processes import is_main_process, say_nothing
@@ -54,11 +54,12 @@ def finetune_all(recipe: FineTuneRecipe, out: Path, tell: Tell, show: Show | Non
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise UserError("torchrun can share one run; do seeds, a search or an adaptation without it")
     single = recipe.single()
-    # Whatever is wrong with the rows or the settings is said now: not after the adaptation, not by the second
-    # run, and before the folder belongs to this recipe.
-    make_task(single, rows, say_nothing)
-    if recipe.runs.search_minutes:
-        search_grid(single)
+    if not (out / RECIPE).is_file():
+        # Whatever is wrong with the rows or the settings is said now: not after the adaptation, not by the
+        # second run, and before the folder belongs to this recipe.
+        make_task(single, rows, say_nothing)
+        if recipe.runs.search_minutes:
+            search_grid(single)
     claim_folder(out, claimed, completed)
     claim_data(out, rows.about)
     if recipe.adapt.epochs:

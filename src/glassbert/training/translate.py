@@ -24,7 +24,7 @@ from glassbert.tasks.translate import HeldOut, Translate, held_out_batches
 from glassbert.text.learn_subwords import learn_subwords
 from glassbert.text.subword import SubwordTokenizer
 from glassbert.training.checkpoint import checkpoints, forget_stops, step_of
-from glassbert.training.claim import Tables, claim_data, claim_folder
+from glassbert.training.claim import Tables, alone_in, claim_data, claim_folder
 from glassbert.training.loop import train as run_training
 from glassbert.training.processes import is_main_process, say_nothing
 from glassbert.training.reading import Reading
@@ -91,19 +91,20 @@ def train_translator(
     task = make_task(recipe, files, tokenizer, decode, tell)
     claim_folder(out, recipe.tables(), partial(_completed, out, recipe))
     claim_data(out, about["data"])
-    if is_main:
-        with new_folder(out / VOCABULARY, may_replace=True) as folder:
-            tokenizer.save(folder)
-        if recipe.task.average_last > 1:
-            forget_stops(out, recipe.train.save_every)
-    result = run_training(task, recipe.train, out, about=about, tell=tell, show=show)
-    if not result.is_finished:
-        return TranslateResult(out, result.step, False)
     metrics: Mapping[str, float] = {}
-    if is_main:
-        if recipe.task.average_last > 1:
-            _average(recipe, task, out, about, result.best, tell)
-        metrics = _settle(recipe, out, decode, tell) if task.held_out else {}
+    with alone_in(out):
+        if is_main:
+            with new_folder(out / VOCABULARY, may_replace=True) as folder:
+                tokenizer.save(folder)
+            if recipe.task.average_last > 1:
+                forget_stops(out, recipe.train.save_every)
+        result = run_training(task, recipe.train, out, about=about, tell=tell, show=show)
+        if not result.is_finished:
+            return TranslateResult(out, result.step, False)
+        if is_main:
+            if recipe.task.average_last > 1:
+                _average(recipe, task, out, about, result.best, tell)
+            metrics = _settle(recipe, out, decode, tell) if task.held_out else {}
     return TranslateResult(out, result.step, True, metrics, result.best_step)
 
 
@@ -294,6 +295,8 @@ def _about(recipe: TranslateRecipe) -> dict[str, Any]:
 
 def _completed(out: Path, recipe: TranslateRecipe, before: Tables) -> Tables:
     """Return the tables that the run was begun with, and what they do not say."""
+    if before["model"]["folder"] != recipe.model["folder"]:
+        return before  # another run; what it began with may be gone
     begun = TranslateRecipe.of(before)
     was, now = begun.train.save_every, recipe.train.save_every
     # Free to change elsewhere; here it decides which weights are averaged.

@@ -99,9 +99,11 @@ class TranslateRecipe:
         task = {key: value for key, value in tables.get("task", {}).items() if key != "name"}
         model = {"folder": DEFAULT_PRESET, **tables.get("model", {})}
         if model["folder"] not in PRESETS:
-            if not model_folder(model["folder"]).is_dir():
+            folder = model_folder(model["folder"])
+            if not folder.is_dir():
                 known = ", ".join(PRESETS)
-                raise UserError(f"{model['folder']}: no such folder, and none of the presets {known}")
+                raise UserError(f"{folder}: no such folder, and none of the presets {known}")
+            model["folder"] = str(folder)
             if tables.get("vocabulary"):
                 raise UserError(
                     f"{model['folder']} brings its own vocabulary; leave the table vocabulary out"
@@ -130,7 +132,7 @@ class TranslateRecipe:
     @property
     def start_folder(self) -> Path | None:
         """The translator to go on with; None for a fresh model."""
-        return None if self.model["folder"] in PRESETS else model_folder(self.model["folder"])
+        return None if self.model["folder"] in PRESETS else Path(self.model["folder"])
 
     def config(self, vocab_size: int) -> TransformerConfig | LstmConfig:
         """Return the shape of a fresh model."""
