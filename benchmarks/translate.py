@@ -2,7 +2,7 @@
 
 Training: one update after the other over the same pairs, in target tokens a second. The peers pad; they sort
 their pairs by length, and each has the batch size that suits it best. Decoding: the same weights in every
-engine, in sentences a second, the lines in the order of the file; how many translations agree is counted. We
+engine, in sentences a second, lines drawn at random and not sorted; how many translations agree is counted. We
 and ctranslate2 sort them by length; `generate` does not, so it is measured twice, the second time with lines
 that were sorted before. Give a trained translator with --model, since random weights do not end their
 sentences: without one, every engine writes a fixed number of tokens.
