@@ -2,9 +2,9 @@
 
 Training: one update after the other over the same pairs, in target tokens a second. The peers pad; they sort
 their pairs by length, and each has the batch size that suits it best. Decoding: the same weights in every
-engine, in sentences a second, lines drawn at random and not sorted; how many translations agree is counted. We
-and ctranslate2 sort them by length; `generate` does not, so it is measured twice, the second time with lines
-that were sorted before. Give a trained translator with --model, since random weights do not end their
+engine, in sentences a second, lines drawn at random and not sorted; how many translations agree is counted.
+We and ctranslate2 sort them by length; `generate` does not, so it is measured twice, the second time with
+lines that were sorted before. Give a trained translator with --model, since random weights do not end their
 sentences: without one, every engine writes a fixed number of tokens.
 
 Every engine runs in a process of its own, which sleeps while another is measured; rounds are interleaved and
