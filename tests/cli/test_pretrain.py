@@ -13,9 +13,13 @@ from full_disk import disk
 from glassbert.cli import live, output
 from glassbert.cli.main import main
 from glassbert.data.batching import PretrainBatch
+from glassbert.errors import UserError
+from glassbert.storage import locked
 from glassbert.tasks.pretrain import Pretrain
 from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
+from glassbert.training.pretrain import PretrainRecipe, make_model
+from tasks.small_model import small_folder
 
 WORDS = ("the", "a", "cat", "dog", "bird", "sat", "ran", "flew", "home", "far", ".")
 RECIPE = """
@@ -314,3 +318,27 @@ def test_a_run_that_is_asked_to_stop_is_exit_130_and_goes_on(
     assert errors.splitlines()[-1].startswith("glassbert: stopped at step 3, saved in ")
     monkeypatch.undo()
     assert "going on from checkpoint-3" in run(capsys, recipe, "--out", tmp_path / "run")[2]
+
+
+def test_a_second_run_in_the_same_folder_waits_for_the_first(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run").mkdir()
+    with locked(tmp_path / "run", "the first"):
+        fails(capsys, 2, "another run is at work in it; wait", recipe, "--out", tmp_path / "run")
+    assert run(capsys, recipe, "--out", tmp_path / "run")[0] == 0
+
+
+def test_a_model_with_fewer_rows_than_the_corpus_has_pieces_is_refused(tmp_path: Path) -> None:
+    small_folder(tmp_path)
+    recipe = PretrainRecipe.of(
+        {
+            "data": {"corpus": "c"},
+            "model": {"init_from": str(tmp_path)},
+            "objective": {"max_length": 32},
+            "train": {"steps": 1},
+        }
+    )
+    assert make_model(recipe, 80).config.encoder.vocab_size == 80
+    with pytest.raises(UserError, match="the model has 80 rows, fewer than the 81 pieces of the corpus"):
+        make_model(recipe, 81)

@@ -14,7 +14,7 @@ from glassbert.inference.translator import best_targets, load_translator
 from glassbert.interop.seq2seq import build_network
 from glassbert.interop.source import read_source
 from glassbert.metrics.translation import translation
-from glassbert.storage import read_json
+from glassbert.storage import locked, read_json
 from glassbert.training.checkpoint import checkpoints
 from glassbert.training.translate import TranslateResult, average_networks, make_task, train_translator
 from glassbert.training.translate_recipe import TranslateRecipe
@@ -341,3 +341,14 @@ def test_a_small_model_learns_to_translate(data: Path, tmp_path: Path) -> None:
     of_others = translation(gold, guess[1:] + guess[:1]).bleu
     assert result.metrics["bleu"] > 60 > 2 * of_others
     assert translator.translate(["one two three."])[0].text == "\u00a1uno dos tres!"
+
+
+def test_a_second_run_in_the_same_folder_waits_for_the_first(data: Path, tmp_path: Path) -> None:
+    settings = tables(data, steps=1)
+    tmp_path.joinpath("run").mkdir()
+    with (
+        locked(tmp_path / "run", "the first"),
+        pytest.raises(UserError, match="another run is at work in it"),
+    ):
+        run(tmp_path / "run", settings)
+    assert run(tmp_path / "run", settings).is_finished
