@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 
 from glassbert.config import BertConfig
+from glassbert.model import attention as attention_module
 from glassbert.model.attention import Attention
 from glassbert.model.layout import Layout
 from glassbert.model.tap import Tap
@@ -95,3 +96,42 @@ def test_dropout_on_probabilities_works_in_training(tap: Tap | None) -> None:
     assert not torch.allclose(first, attention(x, layout, tap=tap))
     attention.eval()
     assert torch.equal(attention(x, layout, tap=tap), attention(x, layout, tap=tap))
+
+
+@pytest.fixture
+def fills_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fill rows of scores up on any machine, not only where it pays."""
+    monkeypatch.setattr(attention_module, "_has_avx512", lambda: True)
+
+
+@pytest.mark.usefixtures("fills_up")
+@pytest.mark.parametrize(
+    "lengths", [(1,), (3, 1), (16, 16), (2,) * 9, (40, 40, 33, 7), (5, 255, 257, 20, 20), (7, 30)]
+)
+@torch.no_grad()
+def test_rows_of_scores_filled_up_for_speed_change_nothing(lengths: tuple[int, ...]) -> None:
+    attention, layout = make(), Layout(lengths)
+    x = torch.randn(layout.num_tokens, 12)
+    torch.testing.assert_close(attention(x, layout), attention(x, layout, tap=IGNORE), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("fills_up")
+@torch.no_grad()
+def test_what_fills_a_row_of_scores_up_is_hidden() -> None:
+    attention, layout = make(), Layout((5, 5, 40, 30))
+    x = torch.randn(80, 12)
+    before = attention(x, layout)
+    x[10:50] *= 1e6
+    torch.testing.assert_close(attention(x, layout)[:10], before[:10], atol=0.0, rtol=0.0)
+
+
+@pytest.mark.usefixtures("fills_up")
+@torch.no_grad()
+def test_few_queries_look_at_filled_up_memories() -> None:
+    attention = make()
+    x, memory = torch.randn(4, 12), torch.randn(50, 12)
+    layout, memory_layout = Layout((1, 1, 2)), Layout((20, 20, 10))
+    fast, taught = (
+        attention(x, layout, memory=memory, memory_layout=memory_layout, tap=tap) for tap in (None, IGNORE)
+    )
+    torch.testing.assert_close(fast, taught, atol=1e-6, rtol=1e-5)
