@@ -28,13 +28,13 @@ def objective_of(
 ) -> PretrainObjective:
     told_all = ObjectiveSettings(**{"seed": 1, "max_length": 32, "batch_tokens": 256, **told})
     objective = PretrainObjective(corpus, VOCABULARY, told_all)
-    objective.batch_counts = list(batch_counts or ())
+    objective.epochs.batch_counts = list(batch_counts or ())
     return objective
 
 
 def epoch_batches(objective: PretrainObjective, epoch: int = 0) -> list[PretrainBatch]:
-    before = sum(objective.num_batches(earlier) for earlier in range(epoch))
-    return [objective.batch(before + index) for index in range(objective.num_batches(epoch))]
+    before = sum(objective.epochs.num_batches(earlier) for earlier in range(epoch))
+    return [objective.batch(before + index) for index in range(objective.epochs.num_batches(epoch))]
 
 
 def originals(batch: PretrainBatch) -> list[np.ndarray]:
@@ -120,10 +120,11 @@ def test_batches_are_packed_as_bert_expects_them(
 def test_a_batch_is_the_same_whenever_and_by_whomever_it_is_asked_for(objective: str) -> None:
     corpus = wiki_corpus(40)
     made = objective_of(corpus, objective=objective)
-    num_steps = sum(made.num_batches(epoch) for epoch in range(3))
+    num_steps = sum(made.epochs.num_batches(epoch) for epoch in range(3))
     expected = [digest(made.batch(step)) for step in range(num_steps)]
     assert len(set(expected)) == num_steps
-    for step in (num_steps - 1, 0, num_steps // 2, made.num_batches(0), made.num_batches(0) - 1):
+    border = made.epochs.num_batches(0)
+    for step in (num_steps - 1, 0, num_steps // 2, border, border - 1):
         assert digest(objective_of(corpus, objective=objective).batch(step)) == expected[step]
         assert digest(made.batch(step)) == expected[step]
 
@@ -131,25 +132,25 @@ def test_a_batch_is_the_same_whenever_and_by_whomever_it_is_asked_for(objective:
 def test_a_resumed_run_needs_no_plan_of_earlier_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = wiki_corpus(40)
     made = objective_of(corpus)
-    step = sum(made.num_batches(epoch) for epoch in range(5))
+    step = sum(made.epochs.num_batches(epoch) for epoch in range(5))
     expected = digest(made.batch(step + 1))
-    resumed = objective_of(corpus, batch_counts=made.batch_counts)
     planned = []
     plan = PretrainObjective._planned
     monkeypatch.setattr(
         PretrainObjective, "_planned", lambda self, number: planned.append(number) or plan(self, number)
     )
+    resumed = objective_of(corpus, batch_counts=made.epochs.batch_counts)
     assert digest(resumed.batch(step + 1)) == expected
     assert planned == [5]
 
 
 def test_steps_know_their_epoch() -> None:
     made = objective_of(wiki_corpus(40))
-    first, second = made.num_batches(0), made.num_batches(1)
-    assert made.epoch_of(0) == (0, 0)
-    assert made.epoch_of(first - 1) == (0, first - 1)
-    assert made.epoch_of(first) == (1, 0)
-    assert made.epoch_of(first + second + 3) == (2, 3)
+    first, second = made.epochs.num_batches(0), made.epochs.num_batches(1)
+    assert made.epochs.place_of(0) == (0, 0)
+    assert made.epochs.place_of(first - 1) == (0, first - 1)
+    assert made.epochs.place_of(first) == (1, 0)
+    assert made.epochs.place_of(first + second + 3) == (2, 3)
 
 
 def test_examples_do_not_depend_on_the_batch_size() -> None:
@@ -198,20 +199,6 @@ def test_words_stay_whole_in_a_batch() -> None:
     assert num_words > 100
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_statistics_are_those_of_the_batches(objective: str) -> None:
-    made = objective_of(wiki_corpus(40), objective=objective)
-    found = made.statistics(1)
-    batches = epoch_batches(made, 1)
-    assert found.num_batches == len(batches)
-    assert found.num_examples == sum(batch.num_examples for batch in batches)
-    assert found.num_real_tokens == sum(batch.num_real_tokens for batch in batches)
-    assert found.num_pairs == sum(batch.num_pairs for batch in batches)
-    labels = [batch.pair_labels for batch in batches if batch.pair_labels is not None]
-    assert found.num_second == sum(int((label == 1).sum()) for label in labels)
-    assert found.mean_length == pytest.approx(found.num_real_tokens / found.num_examples)
-
-
 def held_out(made: PretrainObjective, num_tokens: int) -> list[str]:
     """Return the fingerprints of the held-out examples, in any order."""
     batches = made.evaluation_batches(num_tokens)
@@ -232,7 +219,7 @@ def test_held_out_tokens_are_as_many_as_asked_for_or_as_there_are() -> None:
     assert 5000 - 32 < num_tokens <= 5000
     assert len(held_out(made, 1)) == 1
     everything = sum(batch.num_real_tokens for batch in made.evaluation_batches(10**9))
-    assert everything == pytest.approx(made.statistics().num_real_tokens, rel=0.1)
+    assert everything == pytest.approx(sum(batch.num_real_tokens for batch in epoch_batches(made)), rel=0.1)
 
 
 def on_disk(corpus: MemoryCorpus, folder: Path, shard_tokens: int) -> Corpus:

@@ -92,7 +92,7 @@ def test_shares_hold_on_real_text(
         "kept": num_kept / num_chosen,
         "second": num_second / num_pairs,
     }
-    print(name, f"whole_words={whole_words}", num_chosen, num_pairs, shares, objective.statistics())
+    print(name, f"whole_words={whole_words}", num_chosen, num_pairs, shares)
     assert shares["chosen"] == pytest.approx(0.15, abs=0.001)
     assert shares["hidden"] == pytest.approx(0.8, abs=0.002)
     assert shares["kept"] == pytest.approx(0.1, abs=0.002)

@@ -29,8 +29,8 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def step_in_epoch(epoch: int) -> int:
     """Return a step in the middle of an epoch."""
-    batches = small_task().objective
-    return sum(batches.num_batches(earlier) for earlier in range(epoch)) + 2
+    epochs = small_task().objective.epochs
+    return sum(epochs.num_batches(earlier) for earlier in range(epoch)) + 2
 
 
 def stopping_task(step: int) -> Pretrain:

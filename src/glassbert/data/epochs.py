@@ -16,12 +16,13 @@ class Epochs(Generic[Batch]):
         """Remember how to plan.
 
         Args:
-            plan: Returns the batches of an epoch, the same whenever it is asked.
+            plan: Returns the batches of an epoch, at least one, the same whenever it is asked.
         """
         self._plan = plan
         self._plans: dict[int, Sequence[Batch]] = {}
         self.batch_counts: list[int] = []
-        """How many batches each epoch has, for the epochs known so far."""
+        """How many batches each epoch has, for the epochs known so far. What an earlier session knew may be
+        put here, which saves planning past epochs anew."""
 
     def batch(self, step: int) -> Batch:
         """Return the batch of a step."""
@@ -31,7 +32,7 @@ class Epochs(Generic[Batch]):
     def place_of(self, step: int) -> tuple[int, int]:
         """Return the epoch of a step, and which of its batches the step is."""
         epoch = 0
-        while step >= self.num_batches(epoch):
+        while step and step >= self.num_batches(epoch):  # the first batch is found without a plan
             step -= self.num_batches(epoch)
             epoch += 1
         return epoch, step
@@ -45,7 +46,7 @@ class Epochs(Generic[Batch]):
     def num_done(self, step: int) -> float:
         """Return how many epochs are done before a step."""
         epoch, index = self.place_of(step)
-        return epoch + index / self.num_batches(epoch)
+        return epoch + (index / self.num_batches(epoch) if index else 0.0)
 
     def steps_in(self, num_epochs: float) -> int:
         """Return the number of steps that ``num_epochs`` take, at least one."""

@@ -4,16 +4,18 @@ A batch is a pure function of settings, seed and step. Nothing else is kept, so 
 any step, on any number of processes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glassbert.data.batching import PretrainBatch, fill_batches
+from glassbert.data.epochs import Epochs
 from glassbert.data.masking import Masker, Masking, Packing
 from glassbert.data.outline import Outline
-from glassbert.data.pairs import NO_PAIR, NOT_NEXT, Examples, plan_epoch
+from glassbert.data.pairs import Examples, plan_epoch
 from glassbert.data.random import Draw, permutation
 from glassbert.data.settings import ObjectiveSettings
 from glassbert.data.shards import Corpus
@@ -25,26 +27,9 @@ EVALUATION_SEED = 20_180_404
 
 STANDARD_MASKING = Masking()
 
-_KEPT_EPOCHS = 2  # the batches of two epochs may be asked for in turn where one ends and the next begins
-
 
 @dataclass(frozen=True)
-class EpochStatistics:
-    """What an epoch consists of."""
-
-    num_examples: int
-    num_batches: int
-    num_real_tokens: int
-    """[CLS] and [SEP] included; there is no padding."""
-    num_pairs: int
-    """Examples with a B."""
-    num_second: int
-    """Pairs that are NotNext, or swapped."""
-    mean_length: float
-
-
-@dataclass(frozen=True)
-class _Epoch:
+class _Epoch(Sequence["_Members"]):
     """The examples of an epoch, and in which batches they come."""
 
     number: int
@@ -54,14 +39,20 @@ class _Epoch:
     borders: NDArray[np.int64]
     """Of the batches, in `order`."""
 
-    @property
-    def num_batches(self) -> int:
+    def __len__(self) -> int:
         return len(self.borders) - 1
 
-    def members(self, batch: int) -> NDArray[np.int64]:
+    def __getitem__(self, batch: int) -> "_Members":  # type: ignore[override]  # nobody asks for slices
         """Return the examples of a batch, by length: equal lengths in a row are what attention is fast on."""
         members = self.order[self.borders[batch] : self.borders[batch + 1]]
-        return members[np.argsort(self.examples.lengths[members], kind="stable")]
+        return _Members(self, members[np.argsort(self.examples.lengths[members], kind="stable")])
+
+
+class _Members(NamedTuple):
+    """Those examples of an epoch that are in a batch."""
+
+    epoch: _Epoch
+    chosen: NDArray[np.int64]
 
 
 class PretrainObjective:
@@ -75,50 +66,17 @@ class PretrainObjective:
     ) -> None:
         """Check that the corpus can be used."""
         self.settings = settings
-        self.batch_counts: list[int] = []
-        """How many batches each epoch has, for the epochs known so far. What an earlier session knew may be
-        put here, which saves planning past epochs anew."""
         self._corpus = corpus
         self._vocabulary = vocabulary
         self._masker = Masker(settings.mask, vocabulary)
-        self._epochs: dict[int, _Epoch] = {}
+        self.epochs = Epochs(self._planned)
         _check_vocabulary(corpus, vocabulary)
         self._outline = Outline.from_ends(corpus.sentence_ends, corpus.document_ends, room=settings.room)
         _check_outline(self._outline, settings)
 
     def batch(self, step: int) -> PretrainBatch:
         """Return the batch of a step."""
-        number, index = self.epoch_of(step)
-        epoch = self._epoch(number)
-        return self._assembled(epoch, epoch.members(index))
-
-    def epoch_of(self, step: int) -> tuple[int, int]:
-        """Return the epoch of a step, and which of its batches the step is."""
-        epoch = 0
-        # An epoch has at least one batch, so that its first one is found without planning it.
-        while step and step >= self.num_batches(epoch):
-            step -= self.num_batches(epoch)
-            epoch += 1
-        return epoch, step
-
-    def num_batches(self, epoch: int) -> int:
-        """Return how many batches an epoch has."""
-        while len(self.batch_counts) <= epoch:
-            self.batch_counts.append(self._epoch(len(self.batch_counts)).num_batches)
-        return self.batch_counts[epoch]
-
-    def statistics(self, epoch: int = 0) -> EpochStatistics:
-        """Return what an epoch consists of."""
-        plan = self._epoch(epoch)
-        lengths, labels = plan.examples.lengths, plan.examples.labels
-        return EpochStatistics(
-            num_examples=len(plan.examples),
-            num_batches=plan.num_batches,
-            num_real_tokens=int(lengths.sum()),
-            num_pairs=int(np.count_nonzero(labels != NO_PAIR)),
-            num_second=int(np.count_nonzero(labels == NOT_NEXT)),
-            mean_length=float(lengths.mean()),
-        )
+        return self._assembled(*self.epochs.batch(step))
 
     def evaluation_batches(
         self, num_tokens: int, mask: Masking = STANDARD_MASKING
@@ -127,16 +85,8 @@ class PretrainObjective:
         fixed = PretrainObjective(
             self._corpus, self._vocabulary, replace(self.settings, seed=EVALUATION_SEED, mask=mask)
         )
-        epoch = fixed._planned(0, num_tokens)
-        for index in range(epoch.num_batches):
-            yield fixed._assembled(epoch, epoch.members(index))
-
-    def _epoch(self, number: int) -> _Epoch:
-        if number not in self._epochs:
-            while len(self._epochs) >= _KEPT_EPOCHS:
-                del self._epochs[next(iter(self._epochs))]
-            self._epochs[number] = self._planned(number)
-        return self._epochs[number]
+        for members in fixed._planned(0, num_tokens):
+            yield fixed._assembled(*members)
 
     def _planned(self, number: int, max_tokens: int | None = None) -> _Epoch:
         """Plan an epoch, or the first ``max_tokens`` of it, but at least one example."""

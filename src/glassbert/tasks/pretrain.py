@@ -3,7 +3,6 @@
 Legend: B sequences, T tokens, M predictions, D hidden size.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -107,16 +106,10 @@ class Pretrain:
         }
 
     def epoch_of(self, step: int) -> float:
-        epoch, index = self.objective.epoch_of(step)
-        # An epoch that is not begun need not be planned.
-        return epoch + (index / self.objective.num_batches(epoch) if index else 0.0)
+        return self.objective.epochs.num_done(step)
 
     def steps_in_epochs(self, num_epochs: float) -> int:
-        whole = int(num_epochs)
-        steps = sum(self.objective.num_batches(epoch) for epoch in range(whole))
-        if num_epochs > whole:
-            steps += math.ceil((num_epochs - whole) * self.objective.num_batches(whole))
-        return max(1, steps)
+        return self.objective.epochs.steps_in(num_epochs)
 
     @property
     def guessing_loss(self) -> float | None:
@@ -126,10 +119,10 @@ class Pretrain:
         return self._guessing_loss
 
     def data_state(self) -> dict[str, Any]:
-        return {"batch_counts": self.objective.batch_counts, "guessing_loss": self._guessing_loss}
+        return {"batch_counts": self.objective.epochs.batch_counts, "guessing_loss": self._guessing_loss}
 
     def restore_data_state(self, state: Mapping[str, Any]) -> None:
-        self.objective.batch_counts = list(state["batch_counts"])
+        self.objective.epochs.batch_counts = list(state["batch_counts"])
         self._guessing_loss = state["guessing_loss"]
 
     def evaluate(self) -> dict[str, float]:
