@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from glassbert.config import BertConfig
-from glassbert.model import attention as attention_module
+from glassbert.model import inference_attention
 from glassbert.model.attention import Attention
 from glassbert.model.layout import Layout
 from glassbert.model.tap import Tap
@@ -101,16 +101,17 @@ def test_dropout_on_probabilities_works_in_training(tap: Tap | None) -> None:
 @pytest.fixture
 def fills_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fill rows of scores up on any machine, not only where it pays."""
-    monkeypatch.setattr(attention_module, "_has_avx512", lambda: True)
+    monkeypatch.setattr(inference_attention, "_has_avx512", lambda: True)
 
 
 @pytest.mark.usefixtures("fills_up")
 @pytest.mark.parametrize(
     "lengths", [(1,), (3, 1), (16, 16), (2,) * 9, (40, 40, 33, 7), (5, 255, 257, 20, 20), (7, 30)]
 )
+@pytest.mark.parametrize("is_causal", [False, True])
 @torch.no_grad()
-def test_rows_of_scores_filled_up_for_speed_change_nothing(lengths: tuple[int, ...]) -> None:
-    attention, layout = make(), Layout(lengths)
+def test_attention_without_gradients_is_the_same(is_causal: bool, lengths: tuple[int, ...]) -> None:
+    attention, layout = make(is_causal=is_causal), Layout(lengths)
     x = torch.randn(layout.num_tokens, 12)
     torch.testing.assert_close(attention(x, layout), attention(x, layout, tap=IGNORE), atol=1e-6, rtol=1e-5)
 

@@ -125,7 +125,7 @@ def _peaks(config: BertConfig) -> Iterable[str]:
     """Return the numbers alive per token at each moment of a block that can be its fullest."""
     # Pre-norm keeps the stream and its normalised copy while a sublayer runs.
     stream = 2 if config.norm_position == "pre" else 1
-    yield f"{stream + 5} x D"  # with q, k, v and the context while attention's output forms
+    yield f"{stream + 4} x D"  # with q, k, v and the context; torch's own log-sums are not counted
     if config.positions == "rotary":
         yield f"{stream + 5} x D + 2 x H"  # with q, k, v, the halves of the turned k, sines and cosines
     # The block's input lives on, in the caller, beside the feed-forward's own.

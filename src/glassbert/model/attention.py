@@ -6,7 +6,6 @@ within one run of equal shapes: B sequences, Q query length, K memory length.
 
 import math
 from collections.abc import Sequence
-from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -15,14 +14,12 @@ from torch import Tensor, nn
 from glassbert.config import BertConfig
 from glassbert.model.cache import Past
 from glassbert.model.dropout import dropout
+from glassbert.model.inference_attention import attend_in_place
 from glassbert.model.layout import Layout, Run
 from glassbert.model.linear import Linear
 from glassbert.model.positions import rotate
+from glassbert.model.runs import heads_of_runs, join_heads, split_heads
 from glassbert.model.tap import Tap
-
-# With AVX512 a row of scores that fills whole vectors takes half the time of one with a few numbers left
-# over; the longer the row, the less it matters.
-_VECTOR, _LONGEST_FILLED_UP = 16, 256
 
 
 class Attention(nn.Module):
@@ -60,7 +57,12 @@ class Attention(nn.Module):
             k = rotate(k, memory_layout.positions, self.num_heads)
         if tap:
             q, k, v = tap("q", q), tap("k", k), tap("v", v)
-        context = self._attend(q, k, v, layout.runs(memory_layout), tap)
+        runs = layout.runs(memory_layout)
+        if tap or self.training or torch.is_grad_enabled():
+            context = self._attend(q, k, v, runs, tap)
+        else:
+            context = attend_in_place(q, k, v, runs, self.num_heads, is_causal=self.is_causal)
+        del q, k, v  # without gradients, what comes next can take their place in memory
         if tap:
             context = tap("context", context)
         return self.output(context, dropout=self.output_dropout, residual=residual)
@@ -83,47 +85,25 @@ class Attention(nn.Module):
             q = rotate(q, positions, self.num_heads)
         contexts = []
         for past, queries in zip(pasts, q.split([past.num_queries for past in pasts]), strict=True):
-            heads = self._heads(queries, len(past.keys))  # (B, N, W, H)
+            heads = split_heads(queries, len(past.keys), self.num_heads)  # (B, N, W, H)
             context = F.scaled_dot_product_attention(heads, past.keys, past.values, attn_mask=past.mask)
-            contexts.append(context.transpose(1, 2).reshape(queries.shape))
+            contexts.append(join_heads(context))
         return self.output(_joined(contexts), residual=residual)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, runs: list[Run], tap: Tap | None) -> Tensor:
         """Attend run by run: sequences of one shape form a dense batch, so nothing is padded."""
         contexts = []
-        sizes = [run.num_sequences * run.length for run in runs]
-        memory_sizes = [run.num_sequences * run.memory_length for run in runs]
-        parts = zip(runs, q.split(sizes), k.split(memory_sizes), v.split(memory_sizes), strict=True)
-        num_rows_behind = len(k)
-        for index, (run, q_run, k_run, v_run) in enumerate(parts):
-            num_rows_behind -= len(k_run)
-            heads = (
-                self._heads(q_run, run.num_sequences),
-                self._heads(k_run, run.num_sequences),
-                self._heads(v_run, run.num_sequences),
-            )
+        for index, heads in enumerate(heads_of_runs(q, k, v, runs, self.num_heads)):
             # One text has one run and gets the plain names; the runs of a batch are told apart.
             run_tap = tap.within(f"run{index}") if tap and len(runs) > 1 else tap
-            # (B, N, Q, H)
-            context = self._formula(*heads, run_tap) if run_tap else self._fast(*heads, num_rows_behind)
-            contexts.append(context.transpose(1, 2).reshape(q_run.shape))
+            context = self._formula(*heads, run_tap) if run_tap else self._fast(*heads)  # (B, N, Q, H)
+            contexts.append(join_heads(context))
         return _joined(contexts)  # (T, D)
 
-    def _heads(self, x: Tensor, num_sequences: int) -> Tensor:
-        """View (B * length, D) as (B, N, length, H)."""
-        return x.view(num_sequences, -1, self.num_heads, x.size(-1) // self.num_heads).transpose(1, 2)
-
-    def _fast(self, q: Tensor, k: Tensor, v: Tensor, num_rows_behind: int) -> Tensor:
-        """Let torch compute it.
-
-        Args:
-            num_rows_behind: Rows that follow those of ``k`` and ``v`` in memory.
-        """
+    def _fast(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         probability = self.probs_dropout if self.training else 0.0
         if probability and q.is_cpu:
             return self._formula(q, k, v)  # so would torch, but with a slower dropout
-        if not self.is_causal and not torch.is_grad_enabled() and _fill_up_pays(k):
-            return _filled_up(q, k, v, num_rows_behind)
         return F.scaled_dot_product_attention(q, k, v, dropout_p=probability, is_causal=self.is_causal)
 
     def _formula(self, q: Tensor, k: Tensor, v: Tensor, tap: Tap | None = None) -> Tensor:
@@ -138,45 +118,6 @@ class Attention(nn.Module):
         probs = scores.softmax(dim=-1)
         probs = tap("probs", probs) if tap else probs
         return dropout(probs, self.probs_dropout, self.training) @ v
-
-
-def _fill_up_pays(k: Tensor) -> bool:
-    is_short = bool(k.size(2) % _VECTOR) and k.size(2) < _LONGEST_FILLED_UP
-    return is_short and k.is_cpu and k.dtype == torch.float32 and _has_avx512()
-
-
-@cache
-def _has_avx512() -> bool:
-    return torch.backends.cpu.get_cpu_capability() == "AVX512"
-
-
-def _filled_up(q: Tensor, k: Tensor, v: Tensor, num_rows_behind: int) -> Tensor:
-    """Attend to whole vectors of tokens: the rows behind a sequence are looked at too, and hidden by a mask.
-
-    They are those of the next sequence, so nothing is copied. The last sequences of a batch have none behind
-    them and are attended to as they are.
-    """
-    num_sequences, num_heads, length, head_size = k.shape
-    filled_length = -(-length // _VECTOR) * _VECTOR
-    num_missing = max(0, filled_length - length - num_rows_behind)
-    num_filled = max(0, num_sequences - -(-num_missing // length))
-    size = (num_filled, num_heads, filled_length, head_size)
-    contexts = []
-    if num_filled:
-        wide_k, wide_v = k.as_strided(size, k.stride()), v.as_strided(size, v.stride())
-        mask = _mask_behind(length, filled_length)
-        contexts.append(F.scaled_dot_product_attention(q[:num_filled], wide_k, wide_v, attn_mask=mask))
-    if num_filled < num_sequences:
-        rest = slice(num_filled, None)
-        contexts.append(F.scaled_dot_product_attention(q[rest], k[rest], v[rest]))
-    return _joined(contexts)
-
-
-@cache
-def _mask_behind(length: int, filled_length: int) -> Tensor:
-    """Return what hides all but the first ``length`` tokens when it is added to scores."""
-    is_behind = torch.arange(filled_length) >= length
-    return torch.zeros(1, 1, 1, filled_length).masked_fill_(is_behind, -math.inf)
 
 
 def _joined(parts: list[Tensor]) -> Tensor:

@@ -42,7 +42,8 @@ class Embeddings(nn.Module):
         token, segment, position = self.token(batch.ids), self.segment(batch.segments), self._positions(batch)
         if tap:
             token, segment, position = tap("token", token), tap("segment", segment), tap("position", position)
-        hidden = dropout(self.norm(token + segment + position), self.dropout, self.training)
+            token = token.clone()  # what was shown stays as it was
+        hidden = dropout(self.norm(token.add_(segment).add_(position)), self.dropout, self.training)
         return tap("out", hidden) if tap else hidden
 
     def _positions(self, batch: Batch) -> Tensor:
