@@ -18,7 +18,6 @@ from glassbert.model.inference_attention import attend_in_place
 from glassbert.model.layout import Layout, Run
 from glassbert.model.linear import Linear
 from glassbert.model.positions import rotate
-from glassbert.model.runs import heads_of_runs, join_heads, split_heads
 from glassbert.model.tap import Tap
 
 
@@ -57,11 +56,12 @@ class Attention(nn.Module):
             k = rotate(k, memory_layout.positions, self.num_heads)
         if tap:
             q, k, v = tap("q", q), tap("k", k), tap("v", v)
-        runs = layout.runs(memory_layout)
         if tap or self.training or torch.is_grad_enabled():
-            context = self._attend(q, k, v, runs, tap)
+            context = self._attend(q, k, v, layout.runs(memory_layout), tap)
         else:
-            context = attend_in_place(q, k, v, runs, self.num_heads, is_causal=self.is_causal)
+            context = attend_in_place(
+                q, k, v, layout, memory_layout, num_heads=self.num_heads, is_causal=self.is_causal
+            )
         del q, k, v  # without gradients, what comes next can take their place in memory
         if tap:
             context = tap("context", context)
@@ -85,20 +85,32 @@ class Attention(nn.Module):
             q = rotate(q, positions, self.num_heads)
         contexts = []
         for past, queries in zip(pasts, q.split([past.num_queries for past in pasts]), strict=True):
-            heads = split_heads(queries, len(past.keys), self.num_heads)  # (B, N, W, H)
+            heads = self._heads(queries, len(past.keys))  # (B, N, W, H)
             context = F.scaled_dot_product_attention(heads, past.keys, past.values, attn_mask=past.mask)
-            contexts.append(join_heads(context))
+            contexts.append(context.transpose(1, 2).reshape(queries.shape))
         return self.output(_joined(contexts), residual=residual)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, runs: list[Run], tap: Tap | None) -> Tensor:
         """Attend run by run: sequences of one shape form a dense batch, so nothing is padded."""
         contexts = []
-        for index, heads in enumerate(heads_of_runs(q, k, v, runs, self.num_heads)):
+        sizes = [run.num_sequences * run.length for run in runs]
+        memory_sizes = [run.num_sequences * run.memory_length for run in runs]
+        parts = zip(runs, q.split(sizes), k.split(memory_sizes), v.split(memory_sizes), strict=True)
+        for index, (run, q_run, k_run, v_run) in enumerate(parts):
+            heads = (
+                self._heads(q_run, run.num_sequences),
+                self._heads(k_run, run.num_sequences),
+                self._heads(v_run, run.num_sequences),
+            )
             # One text has one run and gets the plain names; the runs of a batch are told apart.
             run_tap = tap.within(f"run{index}") if tap and len(runs) > 1 else tap
             context = self._formula(*heads, run_tap) if run_tap else self._fast(*heads)  # (B, N, Q, H)
-            contexts.append(join_heads(context))
+            contexts.append(context.transpose(1, 2).reshape(q_run.shape))
         return _joined(contexts)  # (T, D)
+
+    def _heads(self, x: Tensor, num_sequences: int) -> Tensor:
+        """View (B * length, D) as (B, N, length, H)."""
+        return x.view(num_sequences, -1, self.num_heads, x.size(-1) // self.num_heads).transpose(1, 2)
 
     def _fast(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         probability = self.probs_dropout if self.training else 0.0

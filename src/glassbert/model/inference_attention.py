@@ -5,69 +5,56 @@ within one run of equal shapes: B sequences, Q query length, K memory length.
 """
 
 import math
-from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassbert.model.layout import Run
-from glassbert.model.runs import heads_of_runs, join_heads
+from glassbert.model.layout import Layout
 
 # With AVX512 a row of scores that fills whole vectors takes half the time of one with a few numbers left
 # over; the longer the row, the less it matters.
 _VECTOR, _LONGEST_FILLED_UP = 16, 256
 
 
-class _Piece(NamedTuple):
-    """Sequences of one shape, as torch attends to them."""
+class _Heads(NamedTuple):
+    """Where sequences of one length lie in packed tokens, and how to see them as (B, N, length, H)."""
 
-    queries: Tensor
-    """(B, N, Q, H)"""
-    keys: Tensor
-    """(B, N, K, H)"""
-    values: Tensor
-    """(B, N, K, H)"""
-    mask: Tensor | None = None
+    size: tuple[int, int, int, int]
+    stride: tuple[int, int, int, int]
+    offset: int
+
+
+class _Portion(NamedTuple):
+    """Sequences of one shape, which torch attends to at once."""
+
+    queries: _Heads
+    keys: _Heads
+    mask: Tensor | None
     """Added to the scores, (1, 1, 1, K)."""
 
 
 def attend_in_place(
-    q: Tensor, k: Tensor, v: Tensor, runs: list[Run], num_heads: int, *, is_causal: bool
+    q: Tensor, k: Tensor, v: Tensor, layout: Layout, memory_layout: Layout, *, num_heads: int, is_causal: bool
 ) -> Tensor:
     """Return what each query of ``q``, (T, D), finds in ``k`` and ``v``, (S, D); may overwrite ``q``.
 
     The rows of the last sequences were computed last and are still in the cache, so these come first. When
     their queries have been used, no place is better for the result.
     """
-    pieces = list(_pieces(q, k, v, runs, num_heads, may_fill_up=not is_causal))
-    for queries, keys, values, mask in reversed(pieces):
+    for x in (q, k, v):
+        assert (x.is_contiguous(), x.storage_offset()) == (True, 0), "expected all of a product's result"
+    fills_up = not is_causal and q.is_cpu and q.dtype == torch.float32 and _has_avx512()
+    portions = _portions(layout.lengths, memory_layout.lengths, num_heads, q.size(1), fills_up)
+    for queries_at, keys_at, mask in portions:
+        queries, keys, values = q.as_strided(*queries_at), k.as_strided(*keys_at), v.as_strided(*keys_at)
         context = F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=is_causal)
-        if len(pieces) == 1:
-            return join_heads(context)
+        if len(portions) == 1:
+            return context.transpose(1, 2).reshape(q.shape)
         queries.copy_(context)
     return q
-
-
-def _pieces(
-    q: Tensor, k: Tensor, v: Tensor, runs: list[Run], num_heads: int, *, may_fill_up: bool
-) -> Iterator[_Piece]:
-    num_rows_behind = len(k)
-    for run, heads in zip(runs, heads_of_runs(q, k, v, runs, num_heads), strict=True):
-        num_rows_behind -= run.num_sequences * run.memory_length
-        piece = _Piece(*heads)
-        if may_fill_up and _fill_up_pays(piece.keys):
-            yield from _filled_up(piece, num_rows_behind)
-        else:
-            yield piece
-
-
-def _fill_up_pays(keys: Tensor) -> bool:
-    length = keys.size(2)
-    is_short = length % _VECTOR != 0 and length < _LONGEST_FILLED_UP
-    return is_short and keys.is_cpu and keys.dtype == torch.float32 and _has_avx512()
 
 
 @cache
@@ -75,26 +62,49 @@ def _has_avx512() -> bool:
     return torch.backends.cpu.get_cpu_capability() == "AVX512"
 
 
-def _filled_up(piece: _Piece, num_rows_behind: int) -> Iterator[_Piece]:
-    """Yield the sequences with keys in whole vectors: the rows behind each are looked at too, but masked.
+@lru_cache(maxsize=64)  # every block asks for those of its batch
+def _portions(
+    lengths: tuple[int, ...], memory_lengths: tuple[int, ...], num_heads: int, width: int, fills_up: bool
+) -> tuple[_Portion, ...]:
+    """Return all sequences of a batch, the last ones first.
 
-    They are those of the next sequence, so nothing is copied. The last sequences of a batch have too few
-    behind them and stay as they are.
+    Args:
+        fills_up: Let keys fill whole vectors: the rows behind a sequence are looked at too, but masked. They
+            are those of the next sequence, so nothing is copied. The last sequences have too few behind them
+            and stay as they are.
     """
-    num_sequences, num_heads, length, head_size = piece.keys.shape
-    filled_length = -(-length // _VECTOR) * _VECTOR
-    num_rows_missing = max(0, filled_length - length - num_rows_behind)
-    num_filled = max(0, num_sequences - -(-num_rows_missing // length))
-    if num_filled:
-        size = (num_filled, num_heads, filled_length, head_size)
-        keys, values = (side.as_strided(size, side.stride()) for side in (piece.keys, piece.values))
-        yield _Piece(piece.queries[:num_filled], keys, values, _mask_behind(length, filled_length))
-    if num_filled < num_sequences:
-        yield _Piece(*(side[num_filled:] for side in piece[:3]))
+
+    def heads(first: int, number: int, length: int, num_seen: int) -> _Heads:
+        head_size = width // num_heads
+        stride = (length * width, head_size, width, 1)
+        return _Heads((number, num_heads, num_seen, head_size), stride, first * width)
+
+    portions = []
+    first_query, first_key, num_rows_behind = 0, 0, sum(memory_lengths)
+    for run in Layout(lengths).runs(Layout(memory_lengths)):
+        length = run.memory_length
+        num_rows_behind -= run.num_sequences * length
+        filled_length = _filled(length) if fills_up else length
+        num_rows_missing = max(0, filled_length - length - num_rows_behind)
+        num_filled = max(0, run.num_sequences - -(-num_rows_missing // length))
+        for number, num_seen in ((num_filled, filled_length), (run.num_sequences - num_filled, length)):
+            if number:
+                queries = heads(first_query, number, run.length, run.length)
+                keys = heads(first_key, number, length, num_seen)
+                portions.append(_Portion(queries, keys, _mask_behind(length, num_seen)))
+            first_query += number * run.length
+            first_key += number * length
+    return tuple(reversed(portions))
 
 
-@cache
-def _mask_behind(length: int, filled_length: int) -> Tensor:
+def _filled(length: int) -> int:
+    """Return the length in whole vectors, if it pays to fill up the last one."""
+    return -(-length // _VECTOR) * _VECTOR if length < _LONGEST_FILLED_UP else length
+
+
+def _mask_behind(length: int, num_seen: int) -> Tensor | None:
     """Return what hides all but the first ``length`` tokens when it is added to scores."""
-    is_behind = torch.arange(filled_length) >= length
-    return torch.zeros(1, 1, 1, filled_length).masked_fill_(is_behind, -math.inf)
+    if num_seen == length:
+        return None
+    is_behind = torch.arange(num_seen) >= length
+    return torch.zeros(1, 1, 1, num_seen).masked_fill_(is_behind, -math.inf)
