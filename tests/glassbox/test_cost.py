@@ -134,7 +134,7 @@ def test_the_fast_path_holds_at_its_peak_exactly_what_the_formula_says(
     batch = batch_of(num_sequences, length)
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         # Sequences that are attended to in two portions need less.
-        patch.setattr(inference_attention, "_has_avx512", lambda: False)
+        patch.setattr(inference_attention, "floats_in_vector", lambda: 1)
         network.encoder(batch)  # fills the caches of positions
         with LiveMemory() as memory:
             network.encoder(batch)

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassbert.config import BertConfig, ModelConfig
+from glassbert.inference import fused as fused_layers
 from glassbert.inference.engine import Engine, batches_by_length
 from glassbert.inference.fused import FusedLinear, fused
 from glassbert.model.init import new_bert
@@ -42,14 +43,18 @@ def test_a_fused_layer_computes_the_same(activation: str | None, has_residual: b
         torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_fusing_changes_no_answer_and_leaves_the_network_alone() -> None:
+@pytest.mark.parametrize(("num_floats", "num_fused"), [(8, 0), (16, 12)])
+def test_fusing_where_it_pays_changes_no_answer_and_leaves_the_network_alone(
+    num_floats: int, num_fused: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fused_layers, "floats_in_vector", lambda: num_floats)
     shape = BertConfig(
         vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=32
     )
     network = new_bert(ModelConfig(encoder=shape, head="pretraining"), seed=0).eval()
     twin = fused(network)
     assert not any(isinstance(module, FusedLinear) for module in network.modules())
-    assert sum(isinstance(module, FusedLinear) for module in twin.modules()) == 12
+    assert sum(isinstance(module, FusedLinear) for module in twin.modules()) == num_fused
     assert twin.encoder.embeddings.token.weight is network.encoder.embeddings.token.weight
     batch = Batch.from_lists([[2, 7, 9, 3], [2, 8, 3]])
     with torch.inference_mode():

@@ -98,10 +98,10 @@ def test_dropout_on_probabilities_works_in_training(tap: Tap | None) -> None:
     assert torch.equal(attention(x, layout, tap=tap), attention(x, layout, tap=tap))
 
 
-@pytest.fixture
-def fills_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fill rows of scores up on any machine, not only where it pays."""
-    monkeypatch.setattr(inference_attention, "_has_avx512", lambda: True)
+@pytest.fixture(params=[8, 16])
+def fills_up(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fill rows of scores up as on a machine with vectors of so many numbers."""
+    monkeypatch.setattr(inference_attention, "floats_in_vector", lambda: request.param)
 
 
 @pytest.mark.usefixtures("fills_up")

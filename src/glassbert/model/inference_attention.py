@@ -5,7 +5,7 @@ within one run of equal shapes: B sequences, Q query length, K memory length.
 """
 
 import math
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -13,10 +13,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from glassbert.model.layout import Layout
+from glassbert.model.vectors import floats_in_vector
 
-# With AVX512 a row of scores that fills whole vectors takes half the time of one with a few numbers left
-# over; the longer the row, the less it matters.
-_VECTOR, _LONGEST_FILLED_UP = 16, 256
+# A row of scores that fills whole vectors takes less time than one with a few numbers left over, half of it
+# with AVX512; the longer the row, the less it matters.
+_LONGEST_FILLED_UP = 256
 
 
 class _Heads(NamedTuple):
@@ -46,8 +47,9 @@ def attend_in_place(
     """
     for x in (q, k, v):
         assert (x.is_contiguous(), x.storage_offset()) == (True, 0), "expected all of a product's result"
-    fills_up = not is_causal and q.is_cpu and q.dtype == torch.float32 and _has_avx512()
-    portions = _portions(layout.lengths, memory_layout.lengths, num_heads, q.size(1), fills_up)
+    fills_up = not is_causal and q.is_cpu and q.dtype == torch.float32
+    multiple_of = floats_in_vector() if fills_up else 1
+    portions = _portions(layout.lengths, memory_layout.lengths, num_heads, q.size(1), multiple_of)
     for queries_at, keys_at, mask in portions:
         queries, keys, values = q.as_strided(*queries_at), k.as_strided(*keys_at), v.as_strided(*keys_at)
         context = F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=is_causal)
@@ -57,21 +59,16 @@ def attend_in_place(
     return q
 
 
-@cache
-def _has_avx512() -> bool:
-    return torch.backends.cpu.get_cpu_capability() == "AVX512"
-
-
 @lru_cache(maxsize=64)  # every block asks for those of its batch
 def _portions(
-    lengths: tuple[int, ...], memory_lengths: tuple[int, ...], num_heads: int, width: int, fills_up: bool
+    lengths: tuple[int, ...], memory_lengths: tuple[int, ...], num_heads: int, width: int, multiple_of: int
 ) -> tuple[_Portion, ...]:
     """Return all sequences of a batch, the last ones first.
 
     Args:
-        fills_up: Let keys fill whole vectors: the rows behind a sequence are looked at too, but masked. They
-            are those of the next sequence, so nothing is copied. The last sequences have too few behind them
-            and stay as they are.
+        multiple_of: Let so many keys or a multiple be looked at: the rows behind a sequence too, but masked.
+            They are those of the next sequence, so nothing is copied. The last sequences have too few behind
+            them and stay as they are.
     """
 
     def heads(first: int, number: int, length: int, num_seen: int) -> _Heads:
@@ -84,7 +81,7 @@ def _portions(
     for run in Layout(lengths).runs(Layout(memory_lengths)):
         length = run.memory_length
         num_rows_behind -= run.num_sequences * length
-        filled_length = _filled(length) if fills_up else length
+        filled_length = _filled(length, multiple_of)
         num_rows_missing = max(0, filled_length - length - num_rows_behind)
         num_filled = max(0, run.num_sequences - -(-num_rows_missing // length))
         for number, num_seen in ((num_filled, filled_length), (run.num_sequences - num_filled, length)):
@@ -97,9 +94,9 @@ def _portions(
     return tuple(reversed(portions))
 
 
-def _filled(length: int) -> int:
+def _filled(length: int, multiple_of: int) -> int:
     """Return the length in whole vectors, if it pays to fill up the last one."""
-    return -(-length // _VECTOR) * _VECTOR if length < _LONGEST_FILLED_UP else length
+    return -(-length // multiple_of) * multiple_of if length < _LONGEST_FILLED_UP else length
 
 
 def _mask_behind(length: int, num_seen: int) -> Tensor | None:

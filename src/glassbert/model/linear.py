@@ -1,23 +1,26 @@
 """The one linear layer of all networks, with room for what an inference engine can fuse into it."""
 
 from collections.abc import Callable
+from functools import partial
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassbert.model.dropout import dropout as apply_dropout
 
-
-def gelu_tanh(x: Tensor) -> Tensor:
-    """Return the tanh approximation of GELU."""
-    return F.gelu(x, approximate="tanh")
-
-
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
-    "gelu_new": gelu_tanh,
+    "gelu_new": partial(F.gelu, approximate="tanh"),
     "relu": F.relu,
     "silu": F.silu,
+}
+# The same, written over what came in.
+_IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": torch.ops.aten.gelu_,
+    "gelu_new": partial(torch.ops.aten.gelu_, approximate="tanh"),
+    "relu": F.relu_,
+    "silu": partial(F.silu, inplace=True),
 }
 
 
@@ -34,6 +37,10 @@ class Linear(nn.Linear):
     ) -> Tensor:
         """Map (T, inputs) to (T, outputs)."""
         y = F.linear(x, self.weight, self.bias)
+        if not torch.is_grad_enabled() and not self.training:
+            # Nobody else has seen the product: what comes behind it needs no memory of its own.
+            y = y if activation is None else _IN_PLACE[activation](y)
+            return y if residual is None else y.add_(residual)
         if activation is not None:
             y = ACTIVATIONS[activation](y)
         y = apply_dropout(y, dropout, self.training)
