@@ -18,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from glassbert.config import BertConfig, ModelConfig, preset
 from glassbert.errors import UserError
 from glassbert.glassbox.cost import cost, default_lengths, weight_memory
+from glassbert.inference import fused as fused_layers
 from glassbert.inference.fused import fused
 from glassbert.model import inference_attention
 from glassbert.model.bert import Encoder
@@ -124,17 +125,18 @@ def test_autograd_keeps_of_mlm_head_and_loss_what_the_formula_says(activation: s
     assert sum(sizes) - loss_weight == 4 * len(places) * cost(config, 128).mlm_training.value
 
 
-@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="fused layers need oneDNN")
+@pytest.mark.parametrize("num_floats", [8, 16])
 @settings(max_examples=15, deadline=None)
 @given(config=encoders(), length=lengths, num_sequences=batch_sizes)
 def test_the_fast_path_holds_at_its_peak_exactly_what_the_formula_says(
-    config: BertConfig, length: int, num_sequences: int
+    num_floats: int, config: BertConfig, length: int, num_sequences: int
 ) -> None:
-    network = fused(new_bert(ModelConfig(encoder=config, has_pooler=False), seed=0))
     batch = batch_of(num_sequences, length)
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fused_layers, "floats_in_vector", lambda: num_floats)
         # Sequences that are attended to in two portions need less.
         patch.setattr(inference_attention, "floats_in_vector", lambda: 1)
+        network = fused(new_bert(ModelConfig(encoder=config, has_pooler=False), seed=0))
         network.encoder(batch)  # fills the caches of positions
         with LiveMemory() as memory:
             network.encoder(batch)

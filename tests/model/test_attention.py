@@ -136,3 +136,23 @@ def test_few_queries_look_at_filled_up_memories() -> None:
         attention(x, layout, memory=memory, memory_layout=memory_layout, tap=tap) for tap in (None, IGNORE)
     )
     torch.testing.assert_close(fast, taught, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("fills_up")
+@torch.no_grad()
+def test_masks_that_are_kept_do_not_depend_on_the_default_precision_of_the_first_call() -> None:
+    attention, layout = make(), Layout((9, 11, 40))
+    x = torch.randn(layout.num_tokens, 12)
+    inference_attention._portions.cache_clear()
+    torch.set_default_dtype(torch.float64)
+    try:
+        first = attention(x, layout)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    torch.testing.assert_close(first, attention(x, layout), atol=0.0, rtol=0.0)
+
+
+@torch.no_grad()
+def test_rows_that_no_layout_knows_are_our_mistake() -> None:
+    with pytest.raises(AssertionError, match="a row for each token"):
+        make()(torch.randn(10, 12), Layout((3, 4)))

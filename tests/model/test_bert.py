@@ -141,3 +141,23 @@ def test_gradients_reach_every_weight() -> None:
         for name, parameter in model.named_parameters():
             assert parameter.grad is not None, name
             assert parameter.grad.any(), name
+
+
+def test_a_batch_that_was_encoded_in_inference_mode_can_be_trained_on() -> None:
+    network = new_bert(ModelConfig(encoder=SHAPE), seed=0)
+    batch = Batch.from_lists([[2, 7, 9, 3], [2, 8, 3]])
+    with torch.inference_mode():
+        network(batch, heads_only=True)
+    network(batch, heads_only=True).hidden.sum().backward()
+    assert network.encoder.embeddings.token.weight.grad is not None
+
+
+@pytest.mark.parametrize("has_gradients", [False, True])
+def test_what_a_hook_saw_of_the_token_embedding_stays_as_it_was(has_gradients: bool) -> None:
+    network = new_bert(ModelConfig(encoder=SHAPE), seed=0)
+    token, seen = network.encoder.embeddings.token, []
+    token.register_forward_hook(lambda module, inputs, output: seen.append(output))
+    batch = Batch.from_lists([[2, 7, 9, 3], [2, 8, 3]])
+    with torch.set_grad_enabled(has_gradients):
+        network(batch)
+    assert torch.equal(seen[0], token.weight[batch.ids])

@@ -25,3 +25,13 @@ def test_dropout_works_without_gradients_too() -> None:
     layer, x = Linear(24, 40).train(), torch.randn(7, 24)
     with torch.no_grad():
         assert not torch.equal(layer(x, dropout=0.5), layer(x))
+
+
+def test_a_narrow_product_is_added_to_a_wide_residual() -> None:
+    layer, x, residual = Linear(24, 40).eval(), torch.randn(7, 24), torch.randn(7, 40)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        expected = layer(x, residual=residual)
+        with torch.no_grad():
+            got = layer(x, residual=residual)
+    assert got.dtype == expected.dtype == torch.float32
+    assert torch.equal(got, expected)

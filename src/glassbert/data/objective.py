@@ -85,8 +85,9 @@ class PretrainObjective:
         fixed = PretrainObjective(
             self._corpus, self._vocabulary, replace(self.settings, seed=EVALUATION_SEED, mask=mask)
         )
-        for members in fixed._planned(0, num_tokens):
-            yield fixed._assembled(*members)
+        epoch = fixed._planned(0, num_tokens)
+        for index in range(len(epoch)):
+            yield fixed._assembled(*epoch[index])
 
     def _planned(self, number: int, max_tokens: int | None = None) -> _Epoch:
         """Plan an epoch, or the first ``max_tokens`` of it, but at least one example."""

@@ -130,8 +130,6 @@ def _peaks(config: BertConfig) -> Iterable[str]:
         yield f"{stream + 5} x D + 2 x H"  # with q, k, v, the halves of the turned k, sines and cosines
     # The block's input lives on, in the caller, beside the feed-forward's own.
     yield f"{stream + 2} x D + I"
-    if config.hidden_act == "silu":  # not fused into its product: both sides of it are alive
-        yield f"{stream + 1} x D + 2 x I"
     if config.gated_mlp:
         yield f"{stream + 1} x D + 3 x I"
 

@@ -159,7 +159,7 @@ class Decoder:
 
     @classmethod
     def of(cls, network: Transformer | Lstm, *, batch_tokens: int = BATCH_TOKENS) -> "Decoder":
-        """Return a decoder over a fused copy of ``network``; later changes of its weights are not seen."""
+        """Return a decoder over a copy of ``network``, whose weights must not change from now on."""
         return cls(fused(network, also=["output"]), batch_tokens)
 
     @torch.inference_mode()

@@ -26,7 +26,7 @@ class Engine:
 
     @classmethod
     def of(cls, network: Bert, *, batch_tokens: int = BATCH_TOKENS) -> "Engine":
-        """Return an engine over a fused copy of ``network``; later changes of its weights are not seen."""
+        """Return an engine over a copy of ``network``, whose weights must not change from now on."""
         return cls(fused(network), batch_tokens)
 
     def map(

@@ -42,8 +42,7 @@ class Embeddings(nn.Module):
         token, segment, position = self.token(batch.ids), self.segment(batch.segments), self._positions(batch)
         if tap:
             token, segment, position = tap("token", token), tap("segment", segment), tap("position", position)
-            token = token.clone()  # what was shown stays as it was
-        hidden = dropout(self.norm(token.add_(segment).add_(position)), self.dropout, self.training)
+        hidden = dropout(self.norm((token + segment).add_(position)), self.dropout, self.training)
         return tap("out", hidden) if tap else hidden
 
     def _positions(self, batch: Batch) -> Tensor:

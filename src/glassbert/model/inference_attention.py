@@ -47,6 +47,8 @@ def attend_in_place(
     """
     for x in (q, k, v):
         assert (x.is_contiguous(), x.storage_offset()) == (True, 0), "expected all of a product's result"
+    num_rows = (layout.num_tokens, memory_layout.num_tokens, memory_layout.num_tokens)
+    assert (len(q), len(k), len(v)) == num_rows, "expected a row for each token of the layouts"
     fills_up = not is_causal and q.is_cpu and q.dtype == torch.float32
     multiple_of = floats_in_vector() if fills_up else 1
     portions = _portions(layout.lengths, memory_layout.lengths, num_heads, q.size(1), multiple_of)
@@ -68,7 +70,7 @@ def _portions(
     Args:
         multiple_of: Let so many keys or a multiple be looked at: the rows behind a sequence too, but masked.
             They are those of the next sequence, so nothing is copied. The last sequences have too few behind
-            them and stay as they are.
+            them and stay as they are. Numbers are taken to be finite: a mask does not hide NaN.
     """
 
     def heads(first: int, number: int, length: int, num_seen: int) -> _Heads:
@@ -103,5 +105,7 @@ def _mask_behind(length: int, num_seen: int) -> Tensor | None:
     """Return what hides all but the first ``length`` tokens when it is added to scores."""
     if num_seen == length:
         return None
-    is_behind = torch.arange(num_seen) >= length
-    return torch.zeros(1, 1, 1, num_seen).masked_fill_(is_behind, -math.inf)
+    # It is kept for later calls, whatever torch's defaults are now.
+    hidden = torch.full((num_seen,), -math.inf, dtype=torch.float32, device="cpu")
+    hidden[:length] = 0.0
+    return hidden.view(1, 1, 1, num_seen)

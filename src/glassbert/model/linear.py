@@ -16,7 +16,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
 }
 # The same, written over what came in.
-_IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
+IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": torch.ops.aten.gelu_,
     "gelu_new": partial(torch.ops.aten.gelu_, approximate="tanh"),
     "relu": F.relu_,
@@ -39,8 +39,10 @@ class Linear(nn.Linear):
         y = F.linear(x, self.weight, self.bias)
         if not torch.is_grad_enabled() and not self.training:
             # Nobody else has seen the product: what comes behind it needs no memory of its own.
-            y = y if activation is None else _IN_PLACE[activation](y)
-            return y if residual is None else y.add_(residual)
+            y = y if activation is None else IN_PLACE[activation](y)
+            if residual is not None and residual.dtype == y.dtype:  # autocast's product is narrower
+                return y.add_(residual)
+            return y if residual is None else residual + y
         if activation is not None:
             y = ACTIVATIONS[activation](y)
         y = apply_dropout(y, dropout, self.training)
