@@ -4,7 +4,7 @@ Every engine runs in a process of its own, which sleeps while another is measure
 medians compared. Each peer gets the texts sorted by length and may choose its best batch size. The limit is
 what the machine's matrix product alone would take for the linear layers, measured in the same rounds.
 
-    python benchmarks/encode.py [CORPUS.jsonl.gz] [--rounds 7]
+    python benchmarks/encode.py [CORPUS.jsonl.gz] [--rounds 7] [--only 6x384]
 """
 
 import argparse
@@ -284,12 +284,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", nargs="?", type=Path, default=CORPUS)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", choices=[case.name for case in CASES])
     arguments = parser.parse_args()
     import torch
 
     print(f"{THREADS} threads, torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}")
     texts = read_sentences(arguments.corpus, max(case.num_texts for case in CASES))
-    met = [measure(case, texts[: case.num_texts], arguments.rounds) for case in CASES]
+    cases = [case for case in CASES if arguments.only in (None, case.name)]
+    met = [measure(case, texts[: case.num_texts], arguments.rounds) for case in cases]
     print("\nall targets met" if all(met) else "\na target was missed")
 
 

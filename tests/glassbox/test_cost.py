@@ -136,7 +136,8 @@ def test_the_fast_path_holds_at_its_peak_exactly_what_the_formula_says(
         patch.setattr(fused_layers, "floats_in_vector", lambda: num_floats)
         # Sequences that are attended to in two portions need less.
         patch.setattr(inference_attention, "floats_in_vector", lambda: 1)
-        network = fused(new_bert(ModelConfig(encoder=config, has_pooler=False), seed=0))
+        network = new_bert(ModelConfig(encoder=config, has_pooler=False), seed=0)
+        network = fused(network, has_long_batches=True)
         network.encoder(batch)  # fills the caches of positions
         with LiveMemory() as memory:
             network.encoder(batch)

@@ -43,16 +43,18 @@ def test_a_fused_layer_computes_the_same(activation: str | None, has_residual: b
         torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("num_floats", "num_fused"), [(8, 0), (16, 12)])
+@pytest.mark.parametrize(
+    ("num_floats", "has_long_batches", "num_fused"), [(8, True, 0), (8, False, 12), (16, True, 12)]
+)
 def test_fusing_where_it_pays_changes_no_answer_and_leaves_the_network_alone(
-    num_floats: int, num_fused: int, monkeypatch: pytest.MonkeyPatch
+    num_floats: int, has_long_batches: bool, num_fused: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fused_layers, "floats_in_vector", lambda: num_floats)
     shape = BertConfig(
         vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=32
     )
     network = new_bert(ModelConfig(encoder=shape, head="pretraining"), seed=0).eval()
-    twin = fused(network)
+    twin = fused(network, has_long_batches=has_long_batches)
     assert not any(isinstance(module, FusedLinear) for module in network.modules())
     assert sum(isinstance(module, FusedLinear) for module in twin.modules()) == num_fused
     assert twin.encoder.embeddings.token.weight is network.encoder.embeddings.token.weight

@@ -160,7 +160,7 @@ class Decoder:
     @classmethod
     def of(cls, network: Transformer | Lstm, *, batch_tokens: int = BATCH_TOKENS) -> "Decoder":
         """Return a decoder over a copy of ``network``, whose weights must not change from now on."""
-        return cls(fused(network, also=["output"]), batch_tokens)
+        return cls(fused(network, has_long_batches=False, also=["output"]), batch_tokens)
 
     @torch.inference_mode()
     def decode(

@@ -27,7 +27,7 @@ class Engine:
     @classmethod
     def of(cls, network: Bert, *, batch_tokens: int = BATCH_TOKENS) -> "Engine":
         """Return an engine over a copy of ``network``, whose weights must not change from now on."""
-        return cls(fused(network), batch_tokens)
+        return cls(fused(network, has_long_batches=True), batch_tokens)
 
     def map(
         self, encodings: Sequence[Encoding], answers: Callable[[Output, Batch, list[int]], Sequence[Answer]]

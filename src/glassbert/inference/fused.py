@@ -15,7 +15,7 @@ Network = TypeVar("Network", bound=nn.Module)
 
 # oneDNN lays weights out for an expected number of rows; any other number works too.
 EXPECTED_ROWS = 2048
-_FLOATS_TO_PAY = 16
+_FLOATS_FOR_LONG_BATCHES = 16
 # Activation -> (name, algorithm) of torch's oneDNN operator.
 _FUSED_ACTIVATIONS = {
     None: ("none", ""),
@@ -54,27 +54,25 @@ class FusedLinear(nn.Module):
 
 
 def can_fuse(network: nn.Module) -> bool:
-    """Whether fused layers work where the network is, and pay.
-
-    They do with AVX512. With AVX2, MKL's products, which plain layers use, are up to a fifth faster than
-    oneDNN's, and its GELU takes two and a half times as long as torch's. Nothing else was measured.
-    """
+    """Whether this torch and the network's place and precision allow fused layers."""
     parameter = next(network.parameters())
-    can_work = torch.backends.mkldnn.is_available() and parameter.is_cpu and parameter.dtype == torch.float32
-    return can_work and floats_in_vector() >= _FLOATS_TO_PAY
+    return torch.backends.mkldnn.is_available() and parameter.is_cpu and parameter.dtype == torch.float32
 
 
-def fused(network: Network, also: Sequence[str] = ()) -> Network:
+def fused(network: Network, *, has_long_batches: bool, also: Sequence[str] = ()) -> Network:
     """Return a copy of ``network`` for inference, with fused layers in its blocks where that pays.
 
     It shares all other weights with ``network``, which must not be trained on.
 
     Args:
+        has_long_batches: Whether products will have thousands of rows, not one for each of some hypotheses.
+            Without AVX512, plain layers are the faster ones then: MKL's products are up to a fifth faster
+            than oneDNN's, and torch's GELU takes two fifths of the time of oneDNN's.
         also: Names of linear layers outside of blocks that shall be fused as well.
     """
     shared = {id(parameter): parameter for parameter in network.parameters()}
     twin = copy.deepcopy(network, memo=shared).eval()
-    if not can_fuse(network):
+    if not can_fuse(network) or (has_long_batches and floats_in_vector() < _FLOATS_FOR_LONG_BATCHES):
         return twin
     parents = [part for block in twin.modules() if isinstance(block, Block) for part in block.modules()]
     for parent in parents:
