@@ -67,7 +67,7 @@ def fused(network: Network, *, has_long_batches: bool, also: Sequence[str] = ())
     Args:
         has_long_batches: Whether products will have thousands of rows, not one for each of some hypotheses.
             Without AVX512, plain layers are the faster ones then: MKL's products are up to a fifth faster
-            than oneDNN's, and torch's GELU takes two fifths of the time of oneDNN's.
+            than oneDNN's, and torch's GELU takes half the time of oneDNN's or less.
         also: Names of linear layers outside of blocks that shall be fused as well.
     """
     shared = {id(parameter): parameter for parameter in network.parameters()}

@@ -14,7 +14,7 @@ from torch import Tensor
 from glassbert.errors import UserError
 
 # What is kept may meet autograd later, even if it is first asked for in inference mode.
-outside_inference_mode = torch.inference_mode(False)
+_outside_inference_mode = torch.inference_mode(False)
 
 
 @dataclass(frozen=True)
@@ -52,20 +52,20 @@ class Layout:
         return max(self.lengths)
 
     @cached_property
-    @outside_inference_mode
+    @_outside_inference_mode
     def positions(self) -> Tensor:
         """Return each token's position in its own sequence, (T,)."""
         return torch.arange(self.num_tokens) - self.starts.repeat_interleave(torch.tensor(self.lengths))
 
     @cached_property
-    @outside_inference_mode
+    @_outside_inference_mode
     def starts(self) -> Tensor:
         """Return the index of each sequence's first token, (B,)."""
         ends = torch.tensor(self.lengths).cumsum(0)
         return ends - torch.tensor(self.lengths)
 
     @cached_property
-    @outside_inference_mode
+    @_outside_inference_mode
     def owners(self) -> Tensor:
         """Return the sequence each token belongs to, (T,)."""
         return torch.arange(len(self.lengths)).repeat_interleave(torch.tensor(self.lengths))
@@ -97,7 +97,7 @@ class Chosen(Layout):
     whole: Layout
 
     @cached_property
-    @outside_inference_mode
+    @_outside_inference_mode
     def positions(self) -> Tensor:
         """Return each token's position in its own sequence, (M,)."""
         return self.whole.positions[self.index.cpu()]
