@@ -40,9 +40,10 @@ class Linear(nn.Linear):
         if not torch.is_grad_enabled() and not self.training:
             # Nobody else has seen the product: what comes behind it needs no memory of its own.
             y = y if activation is None else IN_PLACE[activation](y)
-            if residual is not None and residual.dtype == y.dtype:  # autocast's product is narrower
-                return y.add_(residual)
-            return y if residual is None else residual + y
+            if residual is None:
+                return y
+            # Autocast makes the product narrower than the residual, which shall stay as it is.
+            return y.add_(residual) if y.dtype == residual.dtype else residual + y
         if activation is not None:
             y = ACTIVATIONS[activation](y)
         y = apply_dropout(y, dropout, self.training)
