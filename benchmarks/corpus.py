@@ -22,10 +22,10 @@ from pathlib import Path
 import tokenizers
 
 import glassbert
-from glassbert.data.manifest import Manifest
+from glassbert.data.corpus.manifest import Manifest
 from glassbert.text.files import read_lines
-from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import Vocabulary
+from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 SHARED = Path(__file__).parents[2] / "shared/data"
 SAMPLE_EVERY_S = 0.05

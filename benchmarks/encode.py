@@ -70,8 +70,8 @@ def prepare(case: Case, texts: list[str], folder: Path) -> list[list[int]]:
     from glassbert.config import ModelConfig, preset
     from glassbert.interop.folder import write_model
     from glassbert.model.init import new_bert
-    from glassbert.text.learn import LearnSettings, learn_vocabulary
-    from glassbert.text.tokenizer import Tokenizer
+    from glassbert.text.wordpiece.learn import LearnSettings, learn_vocabulary
+    from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     corpus = folder / "texts.txt"
     corpus.write_text("\n".join(texts), encoding="utf-8")
@@ -143,7 +143,7 @@ def glassbert_runs(folder: Path, ids: list[list[int]]) -> dict[str, Run]:
 
     from glassbert.inference.engine import Engine
     from glassbert.inference.model import load
-    from glassbert.text.tokenizer import Encoding
+    from glassbert.text.wordpiece.tokenizer import Encoding
 
     torch.set_num_threads(THREADS)
     network = load(folder).network

@@ -120,9 +120,9 @@ def make_task(plan: Plan) -> tuple[Any, Any]:
     """Return our task and the recipe; its rows, inputs and targets are what both sides train on."""
     import torch
 
-    from glassbert.training.finetune import make_task as make
-    from glassbert.training.finetune_recipe import FineTuneRecipe
-    from glassbert.training.rows import Rows, read_rows
+    from glassbert.runs.finetune import make_task as make
+    from glassbert.runs.finetune_recipe import FineTuneRecipe
+    from glassbert.runs.rows import Rows, read_rows
 
     torch.set_num_threads(THREADS)
     case = CASES[plan.case]
@@ -161,7 +161,7 @@ def in_turns(steps: Iterator[None], num_steps: int, measure: Callable[[], None])
 
 def train_ours(plan: Plan, score_file: Path) -> dict[str, Run]:
     """Train on our engine, without saving."""
-    from glassbert.training.finetune import with_evaluations
+    from glassbert.runs.finetune import with_evaluations
     from glassbert.training.processes import Processes
     from glassbert.training.state import TrainState
 
@@ -275,7 +275,7 @@ def measured(model: Any, task: Any) -> dict[str, float]:
     """Read the logits of transformers' model with our decoder and measure them."""
     import torch
 
-    from glassbert.data.batching import batches_by_length
+    from glassbert.data.pretraining.batches import batches_by_length
     from glassbert.model.bert import Output
     from glassbert.tasks.forward import BATCH_TOKENS, decoded
 
@@ -310,7 +310,7 @@ def as_ours(output: Any, inputs: Sequence[Any], kind: Callable[..., Any]) -> Any
 SIDES = {"glassbert": train_ours, "transformers": train_theirs}
 
 
-def side_by_side(plan: Plan) -> dict[str, Outcome]:
+def map_batches(plan: Plan) -> dict[str, Outcome]:
     """Train both sides, a few steps of one after a few of the other."""
     with tempfile.TemporaryDirectory() as folder:
         files = {side: Path(folder) / side for side in SIDES}
@@ -341,7 +341,7 @@ class Results:
         """Return the outcomes of a plan; it is carried out now if it was not before."""
         key = json.dumps(list(asdict(plan).values()))
         if key not in self.found:
-            self.found[key] = side_by_side(plan)
+            self.found[key] = map_batches(plan)
             if self.path:
                 outcomes = {side: asdict(one) for side, one in self.found[key].items()}
                 with self.path.open("a", encoding="utf-8") as file:

@@ -47,11 +47,11 @@ CASES = (Case("mini", 4, 8192, 3.5, 0.55), Case("base", 1, 4096, 1.8, None))
 
 def prepare(corpus: Path, vocabulary: Path, scratch: Path) -> Path:
     """Build shards from the text; return their folder."""
-    from glassbert.data.build import BuildSettings, build_corpus
-    from glassbert.data.reading import find_sources
+    from glassbert.data.corpus.build import BuildSettings, build_corpus
+    from glassbert.data.corpus.stream import find_sources
     from glassbert.text.files import read_lines
-    from glassbert.text.tokenizer import Tokenizer
     from glassbert.text.vocabulary import Vocabulary
+    from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     tokenizer = Tokenizer(Vocabulary(tuple(read_lines(vocabulary))))
     build_corpus(find_sources([corpus]), tokenizer, scratch / "corpus", BuildSettings())
@@ -60,11 +60,11 @@ def prepare(corpus: Path, vocabulary: Path, scratch: Path) -> Path:
 
 def task_of(case: Case, corpus: Path, dropout: float) -> Any:
     """Return our task; its batches are what both sides train on."""
-    from glassbert.data.objective import PretrainObjective
-    from glassbert.data.settings import ObjectiveSettings
-    from glassbert.data.shards import Corpus
-    from glassbert.tasks.pretrain import Pretrain
-    from glassbert.training.pretrain import PretrainRecipe, make_model
+    from glassbert.data.corpus.shards import Corpus
+    from glassbert.data.pretraining.objective import PretrainObjective
+    from glassbert.data.pretraining.settings import ObjectiveSettings
+    from glassbert.runs.pretrain import PretrainRecipe, make_model
+    from glassbert.tasks.pretraining import Pretrain
 
     shards = Corpus.open(corpus)
     tokenizer = shards.tokenizer()

@@ -63,11 +63,11 @@ def main() -> None:
 
 def prepare(train: Path, valid: Path, vocabulary: Path, scratch: Path) -> None:
     """Build shards of both texts."""
-    from glassbert.data.build import BuildSettings, build_corpus
-    from glassbert.data.reading import find_sources
+    from glassbert.data.corpus.build import BuildSettings, build_corpus
+    from glassbert.data.corpus.stream import find_sources
     from glassbert.text.files import read_lines
-    from glassbert.text.tokenizer import Tokenizer
     from glassbert.text.vocabulary import Vocabulary
+    from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     tokenizer = Tokenizer(Vocabulary(tuple(read_lines(vocabulary))))
     for name, path in (("train", train), ("valid", valid)):
@@ -119,8 +119,8 @@ def run_alone(name: str, scratch: Path, minutes: float, seed: int) -> list[list[
 
 
 def run_ours(scratch: Path, minutes: float, seed: int) -> list[list[float]]:
-    from glassbert.training.pretrain import PretrainRecipe, pretrain
-    from glassbert.training.recipe import read_recipe
+    from glassbert.runs.pretrain import PretrainRecipe, pretrain
+    from glassbert.runs.recipe import read_recipe
 
     out = scratch / f"run-{seed}"
     changes = [
@@ -133,12 +133,12 @@ def run_ours(scratch: Path, minutes: float, seed: int) -> list[list[float]]:
     started_at = time.monotonic()
     points: list[list[float]] = []
 
-    def tell(line: str) -> None:
+    def log(line: str) -> None:
         print(line, file=sys.stderr)
         if line.startswith("held out:"):
             points.append([time.monotonic() - started_at, float(line.split("mlm_loss ")[1].split()[0])])
 
-    pretrain(PretrainRecipe.of(read_recipe(RECIPE, changes)), out, tell)
+    pretrain(PretrainRecipe.of(read_recipe(RECIPE, changes)), out, log)
     return points
 
 
@@ -176,7 +176,7 @@ def chunks(corpus: Path, seed: int) -> Iterator[dict[str, Any]]:
     """Yield batches of 128-token chunks, masked anew each time, as the usual script makes them."""
     import torch
 
-    from glassbert.data.shards import Corpus
+    from glassbert.data.corpus.shards import Corpus
 
     shards = Corpus.open(corpus)
     vocabulary = shards.tokenizer().vocabulary
@@ -204,11 +204,11 @@ def held_out_loss(model: Any, scratch: Path) -> float:
     """Measure transformers' model on the very batches that ours is measured on."""
     import torch
 
-    from glassbert.data.objective import PretrainObjective
-    from glassbert.data.settings import ObjectiveSettings
-    from glassbert.data.shards import Corpus
-    from glassbert.training.pretrain import PretrainRecipe
-    from glassbert.training.recipe import read_recipe
+    from glassbert.data.corpus.shards import Corpus
+    from glassbert.data.pretraining.objective import PretrainObjective
+    from glassbert.data.pretraining.settings import ObjectiveSettings
+    from glassbert.runs.pretrain import PretrainRecipe
+    from glassbert.runs.recipe import read_recipe
 
     recipe = PretrainRecipe.of(read_recipe(RECIPE, [f"data.corpus={scratch / 'valid'}"]))
     valid = Corpus.open(scratch / "valid")

@@ -2,8 +2,8 @@
 
     python benchmarks/same_numbers.py OLD_CHECKOUT [NEW_CHECKOUT]
 
-Covers a learned vocabulary, a corpus, 50 steps of pre-training with each objective, 50 steps of every task and
-of translation, and what the trained models predict. Data: ../shared/data (first rows of each file).
+Covers a learned vocabulary, a corpus, 50 steps of pre-training with each objective, 50 steps of every task
+and of translation, and what `evaluate` says of the results. Data: ../shared/data (first rows of each file).
 """
 
 import argparse
@@ -69,7 +69,9 @@ def make_inputs(folder: Path) -> None:
 
 
 def cut_squad(content: dict) -> str:
-    return json.dumps({**content, "data": [{**content["data"][0], "paragraphs": content["data"][0]["paragraphs"][:6]}]})
+    return json.dumps(
+        {**content, "data": [{**content["data"][0], "paragraphs": content["data"][0]["paragraphs"][:6]}]}
+    )
 
 
 def digests(tree: Path, inputs: Path, work: Path, only: str) -> Iterator[tuple[str, str]]:
@@ -88,7 +90,8 @@ def digests(tree: Path, inputs: Path, work: Path, only: str) -> Iterator[tuple[s
     for path in sorted((work / "corpus").rglob("*.bin")):
         yield f"corpus build {path.relative_to(work / 'corpus')}", digest(path)
     (work / "pretrain.toml").write_text(
-        f'[data]\ncorpus = "corpus"\nheld_out_tokens = 5000\n[model]\npreset = "tiny"\n[train]\nsteps = {STEPS}\n'
+        '[data]\ncorpus = "corpus"\nheld_out_tokens = 5000\n[model]\npreset = "tiny"\n'
+        f"[train]\nsteps = {STEPS}\n"
         "batch_tokens = 2048\nsave_every = 25\nevaluate_every = 25\nlearning_rate = 1e-3\n"
     )
     for objective in ("mlm", "mlm+nsp", "sop"):
@@ -99,7 +102,12 @@ def digests(tree: Path, inputs: Path, work: Path, only: str) -> Iterator[tuple[s
     for name, (train, dev) in TASKS.items():
         if only in name:
             files = [inputs / Path(file).name.removesuffix(".gz") for file in (train, dev)]
-            sets = [f"train.steps={STEPS}", "train.evaluate_every=25", "train.save_every=25", *OPTIONS.get(name, ())]
+            sets = [
+                f"train.steps={STEPS}",
+                "train.evaluate_every=25",
+                "train.save_every=25",
+                *OPTIONS.get(name, ()),
+            ]
             options = [word for one in sets for word in ("--set", one)]
             run(
                 "train", name.split("-")[0], "--model", "demo", "--train", files[0], "--dev", files[1],
@@ -111,7 +119,12 @@ def digests(tree: Path, inputs: Path, work: Path, only: str) -> Iterator[tuple[s
             yield f"evaluate {name}", of(json.dumps(scores["metrics"], sort_keys=True).encode())
     if only in "translate":
         files = [inputs / f"en-es.{part}.tsv" for part in ("train", "dev")]
-        sets = [f"train.steps={STEPS}", "train.save_every=25", "train.evaluate_every=25", "train.batch_tokens=1024"]
+        sets = [
+            f"train.steps={STEPS}",
+            "train.save_every=25",
+            "train.evaluate_every=25",
+            "train.batch_tokens=1024",
+        ]
         sets += ["vocabulary.size=1000", "model.hidden_size=64", "task.average_last=2"]
         options = [word for one in sets for word in ("--set", one)]
         run("train", "translate", "--train", files[0], "--dev", files[1], "--out", "translate", *options)

@@ -76,12 +76,12 @@ class Work:
 
 def prepare(arguments: argparse.Namespace, shape: Shape, folder: Path) -> Work:
     """Make or take a translator, and encode the pairs that are measured."""
-    from glassbert.data.parallel import ParallelFiles
     from glassbert.data.random import Draw, permutation
+    from glassbert.data.sentence_pairs import ParallelFiles
     from glassbert.interop.translator import read_translator, write_translator
     from glassbert.model.init import new_transformer
-    from glassbert.text.learn_subwords import SubwordSettings, learn_subwords
-    from glassbert.training.translate_recipe import TranslateRecipe
+    from glassbert.runs.translate_recipe import TranslateRecipe
+    from glassbert.text.bpe.learn import SubwordSettings, learn_subwords
 
     rows = list(ParallelFiles.of(arguments.pairs_file).pairs())
     if arguments.model is None:
@@ -111,9 +111,9 @@ def glassbert_training(work: Work) -> dict[str, Run]:
     import numpy as np
     import torch
 
-    from glassbert.data.translation import EncodedPairs, Sentences, TranslateObjective
+    from glassbert.data.pair_batches import EncodedPairs, Sentences, TranslateObjective
     from glassbert.interop.translator import read_translator
-    from glassbert.tasks.translate import Translate
+    from glassbert.tasks.translation import Translate
     from glassbert.training.optimizer import make_optimizer
     from glassbert.training.settings import TrainSettings
     from glassbert.training.step import train_step
@@ -303,7 +303,7 @@ def marian_decoding(work: Work, beam: int, is_sorted: bool = False) -> dict[str,
 def ctranslate2_decoding(work: Work, beam: int) -> dict[str, Run]:
     import ctranslate2
 
-    from glassbert.text.subword import SubwordTokenizer
+    from glassbert.text.bpe.tokenizer import SubwordTokenizer
 
     pieces = SubwordTokenizer.load(work.folder / "model").pieces
     ids = {piece: id_ for id_, piece in enumerate(pieces)}

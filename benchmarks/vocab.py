@@ -24,10 +24,10 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers
 import glassbert
 from glassbert.text.files import read_lines
 from glassbert.text.inspection import inspect_text, inspect_vocabulary
-from glassbert.text.learn import LearnSettings, learn_vocabulary
-from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.word_counts import block_texts, read_blocks
+from glassbert.text.wordpiece.learn import LearnSettings, learn_vocabulary
+from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 DEFAULT_CORPUS = Path(__file__).parents[2] / "shared/data/corpus/enwiki.jsonl.gz"
 HELD_OUT_EVERY = 20

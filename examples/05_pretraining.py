@@ -12,13 +12,13 @@ from itertools import product
 from pathlib import Path
 
 import glassbert as gb
-from glassbert.data.build import BuildSettings, build_corpus
-from glassbert.data.objective import PretrainObjective
-from glassbert.data.reading import find_sources
-from glassbert.data.settings import ObjectiveSettings
-from glassbert.data.shards import Corpus
+from glassbert.data.corpus.build import BuildSettings, build_corpus
+from glassbert.data.corpus.shards import Corpus
+from glassbert.data.corpus.stream import find_sources
+from glassbert.data.pretraining.objective import PretrainObjective
+from glassbert.data.pretraining.settings import ObjectiveSettings
+from glassbert.runs.pretrain import PretrainRecipe, pretrain
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
-from glassbert.training.pretrain import PretrainRecipe, pretrain
 
 ANIMALS = ("cat", "dog", "horse", "bird", "rabbit", "monkey")
 PLACES = ("garden", "forest", "river", "house", "market", "school")

@@ -12,8 +12,8 @@ from itertools import product
 from pathlib import Path
 
 import glassbert as gb
-from glassbert.cli.evaluation import evaluate_file
 from glassbert.data.examples import ReadOptions
+from glassbert.evaluation.evaluate import evaluate_file
 
 THINGS = {"room": "房间", "bed": "床铺", "breakfast": "早餐", "view": "景色", "lobby": "大堂", "bar": "酒吧"}
 WORDS = {

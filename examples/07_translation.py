@@ -12,11 +12,11 @@ from pathlib import Path
 
 import torch
 
-from glassbert.data.parallel import ParallelFiles
+from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.inference.translator import Translator, best_targets, load_translator
 from glassbert.model.layout import Batch
-from glassbert.training.translate import train_translator
-from glassbert.training.translate_recipe import TranslateRecipe
+from glassbert.runs.translate import train_translator
+from glassbert.runs.translate_recipe import TranslateRecipe
 
 WORDS = (
     {"one": "一只", "two": "两只", "three": "三只"},

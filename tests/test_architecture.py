@@ -15,6 +15,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # A package may import from those named behind it, and from itself.
 _BASE = {"errors", "storage", "config", "model_names"}
 _PARTS = {*_BASE, "text", "model", "interop"}
+_TASKS = {*_PARTS, "data", "metrics", "tasks"}
+_RUNS = {*_TASKS, "training", "inference", "evaluation"}
+_TOP = {*_RUNS, "runs", "reports", "glassbox"}
 ARROWS = {
     "errors": set(),
     "storage": {"errors"},
@@ -25,12 +28,15 @@ ARROWS = {
     "interop": {*_BASE, "text", "model"},
     "data": {*_BASE, "text"},
     "metrics": {*_BASE, "data"},
-    "reports": {*_BASE, "metrics"},
     "tasks": {*_PARTS, "data", "metrics"},
-    "training": {*_PARTS, "data", "metrics", "tasks"},
-    "inference": {*_PARTS, "data", "metrics", "tasks"},
-    "glassbox": {*_PARTS, "inference"},
-    "cli": {*_PARTS, "data", "metrics", "reports", "tasks", "training", "inference", "glassbox"},
+    "training": _TASKS,
+    "inference": _TASKS,
+    "evaluation": {*_TASKS, "inference"},
+    "runs": _RUNS,
+    "reports": {*_TASKS, "evaluation"},
+    "glassbox": {*_TASKS, "inference"},
+    "cli": {*_TOP, "demo"},
+    "demo": _TOP,
 }
 
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from glassbert.training.pretrain import PretrainRecipe, make_model
-from glassbert.training.recipe import read_recipe
+from glassbert.runs.pretrain import PretrainRecipe, make_model
+from glassbert.runs.recipe import read_recipe
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.toml"))
 PRETRAINING = [path for path in RECIPES if path.stem != "en-es-small"]

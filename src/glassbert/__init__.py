@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from glassbert.interop.folder import convert as convert
     from glassbert.model.bert import Bert as Bert
     from glassbert.model.init import new_bert as new_bert
-    from glassbert.text.learn import LearnSettings as LearnSettings
-    from glassbert.text.learn import learn_vocabulary as learn_vocabulary
+    from glassbert.runs.api import train as train
     from glassbert.text.segment import segmenter as segmenter
-    from glassbert.text.tokenizer import Encoding as Encoding
-    from glassbert.text.tokenizer import Tokenizer as Tokenizer
-    from glassbert.training.api import train as train
+    from glassbert.text.wordpiece.learn import LearnSettings as LearnSettings
+    from glassbert.text.wordpiece.learn import learn_vocabulary as learn_vocabulary
+    from glassbert.text.wordpiece.tokenizer import Encoding as Encoding
+    from glassbert.text.wordpiece.tokenizer import Tokenizer as Tokenizer
 
 __version__ = "0.1.0"
 
@@ -37,22 +37,22 @@ _HOMES = {
     "Candidate": "inference.model",
     "DataError": "errors",
     "Embeddings": "inference.model",
-    "Encoding": "text.tokenizer",
-    "LearnSettings": "text.learn",
+    "Encoding": "text.wordpiece.tokenizer",
+    "LearnSettings": "text.wordpiece.learn",
     "Model": "inference.model",
     "ModelConfig": "config",
     "ModelError": "errors",
     "PRESETS": "config",
-    "Tokenizer": "text.tokenizer",
+    "Tokenizer": "text.wordpiece.tokenizer",
     "UserError": "errors",
     "convert": "interop.folder",
-    "learn_vocabulary": "text.learn",
+    "learn_vocabulary": "text.wordpiece.learn",
     "load": "inference.loading",
     "new_bert": "model.init",
     "params": "glassbox.accounting",
     "preset": "config",
     "segmenter": "text.segment",
-    "train": "training.api",
+    "train": "runs.api",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])

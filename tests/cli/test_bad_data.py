@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from glassbert.cli.main import main
-from tasks.small_model import small_folder
+from helpers.small_model import small_folder
 
 TEXTS = ["a e i", "b c d", "a o u l", "c d f m", "e i o", "b g f"]
 

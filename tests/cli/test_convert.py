@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from full_disk import disk
 from glassbert.cli.main import main
 from glassbert.inference.translator import load_translator
 from glassbert.interop.translator import write_translator
-from oracles import make_oracle, save_oracle
-from parallel_text import (
+from helpers.full_disk import disk
+from helpers.oracles import make_oracle, save_oracle
+from helpers.sentence_pairs import (
     ctranslate2_texts,
     sentence_pairs,
     small_tokenizer,
     write_arbitrary_translator,
 )
-from small_translators import small_lstm
+from helpers.small_translators import small_lstm
 
 TEXTS = [source for source, _ in sentence_pairs(8, seed=2)]
 EXPORTED = ["config.json", "model.bin", "shared_vocabulary.json"]

@@ -6,13 +6,13 @@ from pathlib import Path
 import cyclopts
 import pytest
 
-from full_disk import disk
 from glassbert.cli.corpus import app
 from glassbert.cli.main import main
-from glassbert.data import build as building
-from glassbert.data.shards import Corpus
-from glassbert.text.tokenizer import Tokenizer
+from glassbert.data.corpus import build as building
+from glassbert.data.corpus.shards import Corpus
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
+from glassbert.text.wordpiece.tokenizer import Tokenizer
+from helpers.full_disk import disk
 
 TEXT = "the cat sat.\nit slept.\n\nthe dog 北京.\nit ran.\n"
 
@@ -169,7 +169,7 @@ def test_an_interrupted_build_says_how_to_go_on(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("glassbert.data.build.build_corpus", interrupt)
+    monkeypatch.setattr("glassbert.data.corpus.build.build_corpus", interrupt)
     code, _, errors = run(capsys, "build", text, "--tokenizer", tokenizer, "--out", tmp_path / "out")
     assert (code, "run the same command again to go on" in errors) == (130, True)
 

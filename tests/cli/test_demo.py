@@ -4,15 +4,15 @@ from pathlib import Path
 import pytest
 
 from glassbert import model_names
-from glassbert.cli import demo_pretraining, demo_tasks, demo_translation
-from glassbert.cli.demo_topics import SPLITS, notes
 from glassbert.cli.main import main
 from glassbert.config import ModelConfig, preset
+from glassbert.demo import pretraining, tasks, translation
+from glassbert.demo.topics import SPLITS, notes
 from glassbert.inference.model import load
 from glassbert.interop.folder import write_model
 from glassbert.model.init import new_bert
-from glassbert.text.learn import LearnSettings, learn_vocabulary
-from glassbert.text.tokenizer import Tokenizer
+from glassbert.text.wordpiece.learn import LearnSettings, learn_vocabulary
+from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 TITLES = 15
 
@@ -20,13 +20,13 @@ TITLES = 15
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Make the demo a matter of seconds: few steps, few rows, and a tiny model for the one of the package."""
-    monkeypatch.setattr(demo_pretraining, "STEPS", 8)
-    monkeypatch.setattr(demo_pretraining, "VOCAB_SIZE", 1200)
-    monkeypatch.setattr(demo_tasks, "NUM_NOTES", {"train": 24, "dev": 16, "test": 18})
-    monkeypatch.setattr(demo_tasks, "EPOCHS", 1)
-    monkeypatch.setattr(demo_translation, "NUM_PAIRS", 60)
-    monkeypatch.setattr(demo_translation, "NUM_HELD_OUT", 5)
-    monkeypatch.setattr(demo_translation, "STEPS", 3)
+    monkeypatch.setattr(pretraining, "STEPS", 8)
+    monkeypatch.setattr(pretraining, "VOCAB_SIZE", 1200)
+    monkeypatch.setattr(tasks, "NUM_NOTES", {"train": 24, "dev": 16, "test": 18})
+    monkeypatch.setattr(tasks, "EPOCHS", 1)
+    monkeypatch.setattr(translation, "NUM_PAIRS", 60)
+    monkeypatch.setattr(translation, "NUM_HELD_OUT", 5)
+    monkeypatch.setattr(translation, "STEPS", 3)
     monkeypatch.setattr(model_names, "ASSETS", tmp_path / "assets")
     write_package_model(tmp_path / "assets" / model_names.DEMO)
 
@@ -36,7 +36,7 @@ def write_package_model(folder: Path) -> None:
     text = folder.parent / "text.txt"
     rows = [note.text for split in SPLITS for note in notes(split, 60, seed=1)]
     text.write_text(
-        "\n".join([*rows, *demo_tasks.MASKED, *demo_tasks.MASKED.values(), *demo_tasks.TEXTS]),
+        "\n".join([*rows, *tasks.MASKED, *tasks.MASKED.values(), *tasks.TEXTS]),
         encoding="utf-8",
     )
     vocabulary = learn_vocabulary([text], LearnSettings(size=400, alphabet_coverage=1.0)).vocabulary
@@ -60,7 +60,7 @@ def test_the_numbers_are_those_of_the_models_it_keeps(
     assert 0 < numbers["metrics"]["mlm_loss"] < 10
     assert (out / "run" / "last" / "model.safetensors").is_file()
 
-    assert [row["text"] for row in numbers["fill"]] == list(demo_tasks.MASKED)
+    assert [row["text"] for row in numbers["fill"]] == list(tasks.MASKED)
     last = numbers["fill"][-1]
     candidates = load("demo").fill(last["text"], top=400)[0]
     assert last["candidates"][0] == vars(candidates[0])
@@ -70,7 +70,7 @@ def test_the_numbers_are_those_of_the_models_it_keeps(
     assert numbers["evaluate"]["examples"] == 18
     assert sum(map(sum, numbers["evaluate"]["report"]["confusion"]["counts"])) == 18
     assert numbers["evaluate"]["calibration"]["temperature"] > 0
-    answers = load(out / "classify").predict(demo_tasks.TEXTS)
+    answers = load(out / "classify").predict(tasks.TEXTS)
     assert [row["label"] for row in numbers["predict"]["rows"]] == [one.label for one in answers]
     assert 0 <= numbers["predict"]["largest_difference"] < 1e-5
     assert (out / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -5,8 +5,8 @@ import pytest
 from rich.console import Console
 
 from glassbert.cli import live
-from glassbert.training.reading import Reading
-from training.test_reading import READING
+from glassbert.training.status import Status
+from training.test_status import READING
 
 
 def console(monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool) -> io.StringIO:
@@ -41,17 +41,17 @@ def test_the_bar_is_as_long_as_the_share_that_is_done() -> None:
 
 def test_without_a_terminal_there_is_no_display(monkeypatch: pytest.MonkeyPatch) -> None:
     file = console(monkeypatch, is_terminal=False)
-    with live.live_readings() as show:
-        assert show is None
+    with live.live_readings() as on_status:
+        assert on_status is None
     assert file.getvalue() == ""
 
 
 def test_the_last_reading_stays_and_lines_stand_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
     file = console(monkeypatch, is_terminal=True)
-    with live.live_readings() as show:
-        assert show is not None
+    with live.live_readings() as on_status:
+        assert on_status is not None
         for step in range(1, 51):
-            show(replace(READING, step=step))
+            on_status(replace(READING, step=step))
             if step == 20:
                 live.messages.print("held out: better")
     text = file.getvalue()
@@ -67,5 +67,5 @@ def test_a_run_that_fails_at_once_draws_nothing(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_run_without_an_end_in_steps_shows_its_step() -> None:
-    reading: Reading = replace(READING, num_steps=None)
+    reading: Status = replace(READING, num_steps=None)
     assert reading.position() == "step 40"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from glassbert.training.finetune_recipe import FineTuneRecipe
-from glassbert.training.several import finetune_all
-from tasks.small_model import sentiment, small_folder
+from glassbert.runs.finetune_recipe import FineTuneRecipe
+from glassbert.runs.sweep import finetune_all
+from helpers.small_model import sentiment, small_folder
 
 pytestmark = pytest.mark.slow
 NUM_CHARACTERS = 300_000

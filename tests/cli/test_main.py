@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glassbert.cli import inference
+from glassbert.cli import embed
 from glassbert.cli.main import main
-from oracles import make_oracle, save_oracle
+from helpers.oracles import make_oracle, save_oracle
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_embed_writes_an_array(
     assert main(["embed", str(mlm_folder), str(source), "--out", str(out)]) == 0
     vectors = np.load(out)
     assert vectors.shape == (2, 32)
-    monkeypatch.setattr(inference, "CHUNK", 1)
+    monkeypatch.setattr(embed, "CHUNK", 1)
     assert main(["embed", str(mlm_folder), str(source), "--out", str(out)]) == 0
     np.testing.assert_allclose(np.load(out), vectors, atol=1e-6)
     source.write_text("")

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from glassbert.cli import convert, corpus, inference, tokenize, vocab
+from glassbert.cli import convert, corpus, embed, fill, tokenize, vocab
 from glassbert.cli.main import main
 from glassbert.model_names import model_folder
-from oracles import make_oracle, save_oracle
+from helpers.oracles import make_oracle, save_oracle
 
 VERBS = {
-    "fill": (inference, ["fill", "nickname", "a [MASK]"]),
-    "embed": (inference, ["embed", "nickname", "texts.txt"]),
+    "fill": (fill, ["fill", "nickname", "a [MASK]"]),
+    "embed": (embed, ["embed", "nickname", "texts.txt"]),
     "convert": (convert, ["convert", "nickname", "out"]),
     "tokenize": (tokenize, ["tokenize", "nickname", "a"]),
     "vocab inspect": (vocab, ["vocab", "inspect", "nickname"]),

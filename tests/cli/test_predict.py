@@ -7,7 +7,7 @@ import pytest
 
 from glassbert.cli.main import main
 from glassbert.inference.model import load
-from oracles import make_oracle, save_oracle
+from helpers.oracles import make_oracle, save_oracle
 
 
 @pytest.fixture(scope="module")

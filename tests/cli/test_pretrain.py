@@ -9,17 +9,17 @@ import pytest
 import torch
 from rich.console import Console
 
-from full_disk import disk
 from glassbert.cli import live, output
 from glassbert.cli.main import main
-from glassbert.data.batching import PretrainBatch
+from glassbert.data.pretraining.batches import PretrainBatch
 from glassbert.errors import UserError
+from glassbert.runs.pretrain import PretrainRecipe, make_model
 from glassbert.storage import locked
-from glassbert.tasks.pretrain import Pretrain
-from glassbert.text.tokenizer import Tokenizer
+from glassbert.tasks.pretraining import Pretrain
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
-from glassbert.training.pretrain import PretrainRecipe, make_model
-from tasks.small_model import small_folder
+from glassbert.text.wordpiece.tokenizer import Tokenizer
+from helpers.full_disk import disk
+from helpers.small_model import small_folder
 
 WORDS = ("the", "a", "cat", "dog", "bird", "sat", "ran", "flew", "home", "far", ".")
 RECIPE = """

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from glassbert.cli.main import main
-from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
+from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 VOCABULARY = Vocabulary((*SPECIALS, "hello", "world", "##s", "北", "京", ",", "a", "b", "c"))
 

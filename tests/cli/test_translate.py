@@ -7,11 +7,12 @@ import cyclopts
 import pytest
 
 from glassbert.cli.main import main
-from glassbert.cli.translate import TranslateOptions, train_translate, translate, translate_tables
+from glassbert.cli.train import TranslateOptions, train_translate, translate_tables
+from glassbert.cli.translate import translate
 from glassbert.errors import DataError, UserError
 from glassbert.inference.translator import load_translator
 from glassbert.metrics.translation import translation
-from parallel_text import (
+from helpers.sentence_pairs import (
     SHAPE,
     VOCAB_SIZE,
     sentence_pairs,

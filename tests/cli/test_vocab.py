@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from glassbert.cli.main import main
-from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
+from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 TEXT = "the low tower, the lower tower; 今天去北京\n" * 3
 

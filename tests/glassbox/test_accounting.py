@@ -15,7 +15,7 @@ from glassbert.errors import ModelError, UserError
 from glassbert.glassbox.accounting import Accounting, Group, params
 from glassbert.interop.config_json import write_config
 from glassbert.model.bert import Bert
-from oracles import CLASSES, make_oracle
+from helpers.oracles import CLASSES, make_oracle
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 POOLER, MLM, NSP = 1_049_600, 1_072_776, 2_050  # of bert-large-zh

@@ -20,7 +20,7 @@ from glassbert.errors import UserError
 from glassbert.glassbox.cost import cost, default_lengths, weight_memory
 from glassbert.inference import fused as fused_layers
 from glassbert.inference.fused import fused
-from glassbert.model import inference_attention
+from glassbert.model import kernels
 from glassbert.model.bert import Encoder
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
@@ -133,9 +133,9 @@ def test_the_fast_path_holds_at_its_peak_exactly_what_the_formula_says(
 ) -> None:
     batch = batch_of(num_sequences, length)
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fused_layers, "floats_in_vector", lambda: num_floats)
+        patch.setattr(fused_layers, "simd_width", lambda: num_floats)
         # Sequences that are attended to in two portions need less.
-        patch.setattr(inference_attention, "floats_in_vector", lambda: 1)
+        patch.setattr(kernels, "simd_width", lambda: 1)
         network = new_bert(ModelConfig(encoder=config, has_pooler=False), seed=0)
         network = fused(network, has_long_batches=True)
         network.encoder(batch)  # fills the caches of positions

@@ -16,11 +16,11 @@ from glassbert.config import TRANSLATOR_PRESETS, BertConfig, LstmConfig, Transfo
 from glassbert.errors import ModelError, UserError
 from glassbert.glassbox.accounting import Accounting, Group, params
 from glassbert.interop.seq2seq import Network, build_network, write_network
-from glassbert.interop.source import read_source
+from glassbert.interop.stored import read_stored
 from glassbert.interop.translator_config import write_marian_config
 from glassbert.model.lstm import Lstm
 from glassbert.model.seq2seq import Transformer
-from small_translators import KINDS, small_network, small_transformer
+from helpers.small_translators import KINDS, small_network, small_transformer
 
 
 def group(accounting: Accounting, name: str) -> Group:
@@ -169,7 +169,7 @@ def test_what_older_files_of_marian_hold_besides_is_told_and_counted_once(tmp_pa
 
     network = small_transformer()
     folder = changed(tmp_path, network, change)
-    build_network(read_source(folder))  # such a file is read
+    build_network(read_stored(folder))  # such a file is read
     accounting = params(folder)
     assert accounting.total == sum(parameter.numel() for parameter in network.parameters())
     twice = next(note for note in accounting.notes if note.startswith("Stored twice"))

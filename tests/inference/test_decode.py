@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from glassbert.errors import UserError
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
 from glassbert.model import seq2seq
-from small_translators import (
+from helpers.small_translators import (
     END,
     KINDS,
     START,

@@ -10,7 +10,7 @@ from glassbert.inference.fused import FusedLinear, fused
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
 from glassbert.model.linear import Linear
-from oracles import small_tokenizer
+from helpers.oracles import small_tokenizer
 
 
 @given(st.lists(st.integers(1, 600), max_size=80), st.integers(1, 1000))
@@ -49,7 +49,7 @@ def test_a_fused_layer_computes_the_same(activation: str | None, has_residual: b
 def test_fusing_where_it_pays_changes_no_answer_and_leaves_the_network_alone(
     num_floats: int, has_long_batches: bool, num_fused: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fused_layers, "floats_in_vector", lambda: num_floats)
+    monkeypatch.setattr(fused_layers, "simd_width", lambda: num_floats)
     shape = BertConfig(
         vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=32
     )

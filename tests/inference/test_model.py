@@ -9,7 +9,7 @@ import transformers
 
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.model import Model, load
-from oracles import make_oracle, save_oracle
+from helpers.oracles import make_oracle, save_oracle
 
 TEXTS = [
     "A man is eating food.",

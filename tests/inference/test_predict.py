@@ -11,7 +11,7 @@ from glassbert.errors import ModelError, UserError
 from glassbert.inference import predict as predict_module
 from glassbert.inference.model import Model, load
 from glassbert.inference.predict import as_example, predict_stream, threshold_for_accuracy
-from oracles import make_oracle, save_oracle
+from helpers.oracles import make_oracle, save_oracle
 
 TEXTS = ["a b c", "", "x y z a b c", "a " * 60, "m"]
 

@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from glassbert.data.parallel import ParallelFiles
+from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.translator import Translator, best_targets, load_translator
-from parallel_text import (
+from helpers.sentence_pairs import (
     ctranslate2_texts,
     sentence_pairs,
     small_network,
     write_arbitrary_translator,
     write_tsv,
 )
-from small_translators import small_lstm
+from helpers.small_translators import small_lstm
 
 TEXTS = [source for source, _ in sentence_pairs(12, seed=2)]
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from oracles import VOCAB_SIZE
+from helpers.oracles import VOCAB_SIZE
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from glassbert.inference.decode import Decoder, DecodeSettings
 from glassbert.interop.ctranslate2 import export_ctranslate2
 from glassbert.model.layout import Batch
 from glassbert.model.seq2seq import Transformer
-from small_translators import END, START, VOCAB_SIZE, small_transformer
+from helpers.small_translators import END, START, VOCAB_SIZE, small_transformer
 
 PIECES = ["<pad>", "</s>", *(f" piece {index}" for index in range(2, VOCAB_SIZE))]
 TEXTS = [[3, 4, 5], [6], [7, 8], [9, 10, 11, 12, 13], [14, 15, 16, 17, 18, 19], [2, 3]]

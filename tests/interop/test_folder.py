@@ -13,10 +13,10 @@ from glassbert.config import BertConfig, ModelConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.model import load
 from glassbert.interop.folder import convert, write_model
-from glassbert.interop.source import read_source
+from glassbert.interop.stored import read_stored
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
-from oracles import CLASSES, make_oracle, save_oracle, small_tokenizer
+from helpers.oracles import CLASSES, make_oracle, save_oracle, small_tokenizer
 
 GOLDEN_TF1 = Path(__file__).parent.parent / "golden" / "tf1" / "tiny"
 
@@ -51,7 +51,7 @@ def test_a_pickle_becomes_safetensors(tmp_path: Path) -> None:
 
 
 def test_a_tf1_checkpoint_loads_bit_for_bit_and_converts(tmp_path: Path) -> None:
-    source = read_source(GOLDEN_TF1)
+    source = read_stored(GOLDEN_TF1)
     model = load(GOLDEN_TF1)
     assert model.config.head == "pretraining"
     assert torch.equal(

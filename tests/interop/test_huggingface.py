@@ -10,17 +10,17 @@ from torch import Tensor
 from glassbert.config import ModelConfig
 from glassbert.errors import ModelError
 from glassbert.interop.huggingface import LoadReport, build, state_for_file
-from glassbert.interop.source import read_source
+from glassbert.interop.stored import read_stored
 from glassbert.model.bert import Bert, Output
 from glassbert.model.layout import Batch
 from glassbert.model.tap import Tap
-from oracles import CLASSES, make_oracle, save_oracle
+from helpers.oracles import CLASSES, make_oracle, save_oracle
 
 TOLERANCE = {"atol": 1e-5, "rtol": 1e-5}
 
 
 def load(folder: Path, **options: object) -> tuple[Bert, LoadReport]:
-    return build(read_source(folder), **options)  # type: ignore[arg-type]
+    return build(read_stored(folder), **options)  # type: ignore[arg-type]
 
 
 def expected_output(oracle: transformers.PreTrainedModel, padded: dict[str, Tensor]) -> dict[str, Tensor]:

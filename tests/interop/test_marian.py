@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from glassbert.inference.decode import Decoder, DecodeSettings
 from glassbert.interop.marian import to_marian
 from glassbert.interop.seq2seq import build_network, write_network
-from glassbert.interop.source import read_source
+from glassbert.interop.stored import read_stored
 from glassbert.model.layout import Batch, unpack
 from glassbert.model.seq2seq import Transformer
-from small_translators import END, START, VOCAB_SIZE, small_transformer, sources
+from helpers.small_translators import END, START, VOCAB_SIZE, small_transformer, sources
 
 SETTINGS: dict[str, Any] = {
     "vocab_size": VOCAB_SIZE,
@@ -58,7 +58,7 @@ def ours(marian: transformers.MarianMTModel, tmp_path_factory: pytest.TempPathFa
 
 def read_back(marian: transformers.MarianMTModel, folder: Path) -> Transformer:
     marian.save_pretrained(folder)
-    network = build_network(read_source(folder))
+    network = build_network(read_stored(folder))
     assert isinstance(network, Transformer)
     return network
 
@@ -121,7 +121,7 @@ def test_a_folder_of_ours_loads_as_marian_with_the_same_numbers(tmp_path: Path) 
     with torch.no_grad():
         logits = network.output(network(source, target))
     torch.testing.assert_close(logits_of(marian, source, target), logits, atol=1e-5, rtol=1e-5)
-    again = build_network(read_source(tmp_path))
+    again = build_network(read_stored(tmp_path))
     assert again.config == network.config
     for name, value in network.state_dict().items():
         assert torch.equal(again.state_dict()[name], value), name

@@ -8,11 +8,11 @@ from safetensors.torch import load_file, save_file
 
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.seq2seq import build_network, write_network
-from glassbert.interop.source import read_source
+from glassbert.interop.stored import read_stored
 from glassbert.interop.translator_config import is_encoder_decoder
 from glassbert.model.layout import Batch
 from glassbert.storage import read_json
-from small_translators import KINDS, START, small_network, small_transformer
+from helpers.small_translators import KINDS, START, small_network, small_transformer
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -20,7 +20,7 @@ def test_a_network_comes_back_from_its_folder(kind: str, tmp_path: Path) -> None
     network = small_network(kind)
     write_network(network, tmp_path)
     assert is_encoder_decoder(read_json(tmp_path / "config.json"))
-    again = build_network(read_source(tmp_path))
+    again = build_network(read_stored(tmp_path))
     assert again.config == network.config
     assert list(again.state_dict()) == list(network.state_dict())
     for name, value in network.state_dict().items():
@@ -36,7 +36,7 @@ def test_half_precision_halves_the_file_and_is_read_as_single(tmp_path: Path) ->
     network = small_transformer(norm_position="pre")
     write_network(network, tmp_path, dtype="bfloat16")
     assert load_file(tmp_path / "model.safetensors")["output.bias"].dtype == torch.bfloat16
-    again = build_network(read_source(tmp_path))
+    again = build_network(read_stored(tmp_path))
     torch.testing.assert_close(again.output.bias, network.output.bias.bfloat16().float())
     with pytest.raises(UserError, match="dtype='int3'"):
         write_network(network, tmp_path, dtype="int3")
@@ -68,7 +68,7 @@ def test_a_folder_that_does_not_fit_together_is_refused(
     config: dict[str, Any], tensors: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ModelError, match=message):
-        build_network(read_source(damaged(tmp_path, config, tensors)))
+        build_network(read_stored(damaged(tmp_path, config, tensors)))
 
 
 def test_a_marian_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_marian_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
             {k: v for k, v in (whole | changes).items() if v is not None}, tmp_path / "model.safetensors"
         )
         with pytest.raises(ModelError, match=message):
-            build_network(read_source(tmp_path))
+            build_network(read_stored(tmp_path))
     copies = {"lm_head.weight": whole[shared].clone(), "model.encoder.embed_positions.weight": torch.ones(1)}
     save_file(whole | copies, tmp_path / "model.safetensors")
-    assert build_network(read_source(tmp_path)).config == small_transformer().config
+    assert build_network(read_stored(tmp_path)).config == small_transformer().config

@@ -7,7 +7,7 @@ import torch
 
 from glassbert.errors import ModelError
 from glassbert.interop.translator import read_translator, write_translator
-from parallel_text import sentence_pairs, small_network, small_tokenizer
+from helpers.sentence_pairs import sentence_pairs, small_network, small_tokenizer
 
 TOKENIZER = small_tokenizer()
 

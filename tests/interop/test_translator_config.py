@@ -5,7 +5,7 @@ import pytest
 from glassbert.config import TransformerConfig
 from glassbert.errors import ModelError
 from glassbert.interop.translator_config import is_marian, read_marian_config, write_marian_config
-from small_translators import END, small_transformer
+from helpers.small_translators import END, small_transformer
 
 
 def test_what_marian_cannot_compute_is_not_written_as_marian() -> None:

@@ -7,7 +7,7 @@ import torch
 
 from glassbert.errors import ModelError
 from glassbert.interop.weights import read_pickled_weights, read_shapes, read_weights, write_weights
-from oracles import make_oracle, save_oracle
+from helpers.oracles import make_oracle, save_oracle
 
 
 @pytest.fixture

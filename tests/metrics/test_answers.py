@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassbert.metrics.answers import AnswerReport, best_no_answer_threshold, cmrc, squad
-from metrics import naive_scores
+from helpers import naive_scores
 
 # Words that normalisation drops or changes are as frequent as plain ones.
 PLAIN = ["cat", "dog", "dogs", "xy", "theatre", "tre", "tithe", "ti", "1"]

@@ -9,7 +9,7 @@ import pytest
 
 from glassbert.metrics.answers import best_no_answer_threshold, cmrc, squad
 from glassbert.metrics.mixed_text import english_tokens
-from metrics import naive_scores
+from helpers import naive_scores
 
 pytestmark = pytest.mark.slow
 Questions = tuple[dict[str, list[str]], dict[str, str]]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassbert.metrics.mixed_text import english_tokens, longest_common_run, mixed_tokens, without_marks
-from metrics.naive_scores import cmrc_tokens, longest_common
+from helpers.naive_scores import cmrc_tokens, longest_common
 
 TREEBANK = json.loads((Path(__file__).parent / "golden" / "treebank.json").read_text(encoding="utf-8"))
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from glassbert.data.examples import Span
-from glassbert.data.readers.schemes import TagScheme
+from glassbert.data.rows.schemes import TagScheme
 from glassbert.metrics.answers import Measure, best_no_answer_threshold, cmrc, measure_for, squad
 from glassbert.metrics.spans import SpanReport, span_f1
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from glassbert.data.examples import Span
 from glassbert.metrics.spans import compare, span_f1
-from metrics.naive_scores import bio_tags, conlleval
+from helpers.naive_scores import bio_tags, conlleval
 
 LENGTH = 12
 

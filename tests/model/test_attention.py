@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from glassbert.config import BertConfig
-from glassbert.model import inference_attention
+from glassbert.model import kernels
 from glassbert.model.attention import Attention
 from glassbert.model.layout import Layout
 from glassbert.model.tap import Tap
@@ -101,7 +101,7 @@ def test_dropout_on_probabilities_works_in_training(tap: Tap | None) -> None:
 @pytest.fixture(params=[8, 16])
 def fills_up(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fill rows of scores up as on a machine with vectors of so many numbers."""
-    monkeypatch.setattr(inference_attention, "floats_in_vector", lambda: request.param)
+    monkeypatch.setattr(kernels, "simd_width", lambda: request.param)
 
 
 @pytest.mark.usefixtures("fills_up")
@@ -143,7 +143,7 @@ def test_few_queries_look_at_filled_up_memories() -> None:
 def test_masks_that_are_kept_do_not_depend_on_the_default_precision_of_the_first_call() -> None:
     attention, layout = make(), Layout((9, 11, 40))
     x = torch.randn(layout.num_tokens, 12)
-    inference_attention._portions.cache_clear()
+    kernels._portions.cache_clear()
     torch.set_default_dtype(torch.float64)
     try:
         first = attention(x, layout)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from glassbert.errors import UserError
-from glassbert.model.layout import Batch, Layout, Run, unpack
+from glassbert.model.layout import Batch, EqualLengths, Layout, unpack
 
 
 def test_each_token_knows_its_position_and_its_sequence() -> None:
@@ -13,11 +13,15 @@ def test_each_token_knows_its_position_and_its_sequence() -> None:
 
 
 def test_neighbours_of_one_shape_form_one_run() -> None:
-    assert Layout((3, 3, 5, 3)).runs() == [Run(2, 3, 3), Run(1, 5, 5), Run(1, 3, 3)]
+    assert Layout((3, 3, 5, 3)).runs() == [
+        EqualLengths(2, 3, 3),
+        EqualLengths(1, 5, 5),
+        EqualLengths(1, 3, 3),
+    ]
 
 
 def test_runs_over_a_memory_part_where_either_length_changes() -> None:
-    assert Layout((2, 2, 2)).runs(Layout((4, 4, 7))) == [Run(2, 2, 4), Run(1, 2, 7)]
+    assert Layout((2, 2, 2)).runs(Layout((4, 4, 7))) == [EqualLengths(2, 2, 4), EqualLengths(1, 2, 7)]
 
 
 def test_packing_keeps_real_tokens_only() -> None:

@@ -4,7 +4,7 @@ import torch
 from glassbert.config import LstmConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.model.layout import Batch
-from small_translators import START, small_lstm
+from helpers.small_translators import START, small_lstm
 
 
 @torch.no_grad()

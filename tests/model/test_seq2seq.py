@@ -14,7 +14,7 @@ from glassbert.model.init import new_transformer
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.seq2seq import Transformer
 from glassbert.model.tap import Tap
-from small_translators import END, KINDS, START, small_network, small_transformer, sources, texts
+from helpers.small_translators import END, KINDS, START, small_network, small_transformer, sources, texts
 
 NETWORKS = {kind: small_network(kind) for kind in KINDS}
 kinds = st.sampled_from(KINDS)

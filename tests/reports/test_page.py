@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from glassbert.evaluation.result import Evaluation
 from glassbert.metrics.classes import classification
 from glassbert.metrics.thresholds import threshold_curve
-from glassbert.reports.evaluation import Evaluation
 from glassbert.reports.page import page, write_report
-from reports.samples import ALL, NASTY, single
+from helpers.report_samples import ALL, NASTY, single
 
 
 class Outline(HTMLParser):

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassbert.data.examples import Span
-from glassbert.reports.evaluation import Mark, Passage
-from glassbert.reports.marks import answer_marks, span_marks
+from glassbert.evaluation.marks import answer_marks, span_marks
+from glassbert.evaluation.result import Mark, Passage
 from glassbert.reports.passages import excerpt, marked
 
 kinds = st.sampled_from(["right", "missed", "wrong"])

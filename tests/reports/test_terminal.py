@@ -3,11 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from glassbert.evaluation.result import Evaluation
 from glassbert.metrics.classes import classification
 from glassbert.reports.axes import width_of
-from glassbert.reports.evaluation import Evaluation
 from glassbert.reports.terminal import render
-from reports.samples import ALL, NASTY, answers, single, spans
+from helpers.report_samples import ALL, NASTY, answers, single, spans
 
 
 @pytest.mark.parametrize("name", ALL)

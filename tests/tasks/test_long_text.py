@@ -1,8 +1,8 @@
 import pytest
 
 from glassbert.errors import UserError
-from glassbert.tasks.form import LongText
 from glassbert.tasks.long_text import Excerpt, excerpts
+from glassbert.tasks.task import LongText
 
 TEXT = list(range(100, 120))
 

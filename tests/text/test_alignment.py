@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassbert.text.alignment import as_offsets, characters_of_pieces, pieces_of_characters, shares_character
-from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
+from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 TOKENIZER = Tokenizer(
     Vocabulary((*SPECIALS, *"abcio", *("##" + letter for letter in "abcio"), "mac", "##book", *"今天好"))

@@ -1,8 +1,8 @@
 import pytest
 
 from glassbert.text.extend import Coverage, NewRow, Refusal, plan_extension
-from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
+from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 PIECES = (*SPECIALS, "[unused1]", "ten", "##sor", "##flow", "[unused2]", "the", "中")
 

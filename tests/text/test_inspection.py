@@ -4,8 +4,8 @@ import pytest
 
 from glassbert.errors import DataError
 from glassbert.text.inspection import KindCount, inspect_text, inspect_vocabulary
-from glassbert.text.tokenizer import Tokenizer
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
+from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 
 def tokenizer(*pieces: str, lowercase: bool = True) -> Tokenizer:

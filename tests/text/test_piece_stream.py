@@ -1,6 +1,6 @@
 from glassbert.text.piece_stream import CHUNK, stream_pieces
-from glassbert.text.tokenizer import Pieces, Tokenizer
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
+from glassbert.text.wordpiece.tokenizer import Pieces, Tokenizer
 
 
 class CountingTokenizer(Tokenizer):

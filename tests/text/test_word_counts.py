@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from glassbert.errors import DataError
 from glassbert.text import word_counts
-from glassbert.text.tokenizer import Tokenizer
-from glassbert.text.tokenizer_folder import TokenizerSettings
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.word_counts import (
     CJK,
@@ -22,6 +20,8 @@ from glassbert.text.word_counts import (
     input_files,
     read_blocks,
 )
+from glassbert.text.wordpiece.folder import TokenizerSettings
+from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 UNCASED, CASED = TokenizerSettings(), TokenizerSettings(lowercase=False)
 ALL_SETTINGS = [

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from full_disk import disk
 from glassbert.errors import RunFailed
 from glassbert.storage import new_folder
 from glassbert.training.checkpoint import (
@@ -20,8 +19,9 @@ from glassbert.training.checkpoint import (
     sweep,
     verify,
 )
-from glassbert.training.report import forget_after
-from training.small_run import STEPS, run, small_task, with_event
+from glassbert.training.log import forget_after
+from helpers.full_disk import disk
+from helpers.small_run import STEPS, run, small_task, with_event
 
 SAME = ("last/model.safetensors", "metrics.jsonl", f"checkpoint-{STEPS}/training.safetensors")
 

@@ -17,11 +17,11 @@ from glassbert.config import ModelConfig
 from glassbert.errors import ModelError, RunFailed
 from glassbert.inference.model import load
 from glassbert.storage import read_json
-from glassbert.tasks.pretrain import Pretrain
+from glassbert.tasks.pretraining import Pretrain
 from glassbert.training.checkpoint import checkpoints
-from glassbert.training.reading import Reading
 from glassbert.training.state import TrainState
-from training.small_run import STEPS, run, small_task, with_event
+from glassbert.training.status import Status
+from helpers.small_run import STEPS, run, small_task, with_event
 
 FILES = ("last/model.safetensors", "best/model.safetensors", "metrics.jsonl")
 FINAL = f"checkpoint-{STEPS}/training.safetensors"
@@ -197,12 +197,12 @@ def test_a_run_that_the_clock_ends_is_evaluated_and_saved(
 ) -> None:
     elapsed_s = 0.0
 
-    def let_time_pass(reading: Reading) -> None:
+    def let_time_pass(reading: Status) -> None:
         nonlocal elapsed_s
         elapsed_s = 120.0  # after the loop has asked whether this step is the last
 
     monkeypatch.setattr(TrainState, "elapsed_s", property(lambda state: elapsed_s))
-    result = run(tmp_path, steps=None, minutes=1.0, show=let_time_pass)
+    result = run(tmp_path, steps=None, minutes=1.0, on_status=let_time_pass)
     assert (result.is_finished, result.step, result.best_step) == (True, 2, 2)
     assert "mlm_loss" in result.metrics
     assert [path.name for path in checkpoints(tmp_path)] == ["checkpoint-2"]
@@ -235,7 +235,7 @@ def test_twenty_kills_change_no_bit(tmp_path: Path) -> None:
     run(straight, steps=steps)
     generator = random.Random(0)
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(Path(__file__).parent / "small_run.py"), str(killed)]
+    command = [sys.executable, str(Path(__file__).parents[1] / "helpers" / "small_run.py"), str(killed)]
     command.append(json.dumps({"steps": steps}))
     num_during_save = 0
     for _ in range(20):

@@ -10,9 +10,9 @@ import pytest
 
 from glassbert.inference.model import load
 from glassbert.training.checkpoint import checkpoints
-from training.small_run import STEPS, recorded, run, small_task
+from helpers.small_run import STEPS, recorded, run, small_task
 
-SCRIPT = Path(__file__).parent / "small_run.py"
+SCRIPT = Path(__file__).parents[1] / "helpers" / "small_run.py"
 
 
 def torchrun(folder: Path, num_processes: int = 2, options: tuple[str, ...] = (), **changes: Any) -> str:

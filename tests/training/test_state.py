@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from glassbert.data import objective
-from glassbert.tasks.pretrain import Pretrain
+from glassbert.data.pretraining import objective
+from glassbert.tasks.pretraining import Pretrain
 from glassbert.training.checkpoint import checkpoints, read_snapshot
-from training.small_run import run, small_task, with_event
+from helpers.small_run import run, small_task, with_event
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from glassbert.cli.output import print_json, progress_bar, remark, tell_assumpti
 from glassbert.model_names import model_folder
 
 if TYPE_CHECKING:
-    from glassbert.data.build import BuildSettings, Built
-    from glassbert.data.check import CheckReport
-    from glassbert.data.reading import ReadProgress, Sources
+    from glassbert.data.corpus.build import BuildSettings, Built
+    from glassbert.data.corpus.check import CheckReport
+    from glassbert.data.corpus.stream import ReadProgress, Sources
 
 app = cyclopts.App(name="corpus", help="Build a corpus for pre-training; check text before.")
 
@@ -69,7 +69,7 @@ def build(
     json:
         Print the report as JSON.
     """
-    from glassbert.data.build import BuildSettings
+    from glassbert.data.corpus.build import BuildSettings
 
     settings = BuildSettings(
         segmenter=segmenter,
@@ -111,7 +111,7 @@ def check(
     json:
         Print the report as JSON.
     """
-    from glassbert.data.check import check_text
+    from glassbert.data.corpus.check import check_text
     from glassbert.errors import DataError
 
     num_processes = processes if processes is not None else os.cpu_count() or 1
@@ -133,9 +133,9 @@ def _build_into(
     out: Path, files: list[Path], form: Form | None, tokenizer: str, settings: "BuildSettings", force: bool
 ) -> "Built":
     """Build, and tell on the way what was seen and what the result lacks."""
-    from glassbert.data.build import build_corpus
-    from glassbert.data.reading import find_sources
-    from glassbert.text.tokenizer import Tokenizer
+    from glassbert.data.corpus.build import build_corpus
+    from glassbert.data.corpus.stream import find_sources
+    from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     loaded = Tokenizer.load(model_folder(tokenizer))
     tell_assumptions(loaded)
@@ -186,7 +186,7 @@ def _reading(stage: str) -> Iterator[Callable[["ReadProgress"], None]]:
 
 
 def _build_lines(out: Path, built: "Built") -> Iterator[str]:
-    from glassbert.data.build import HELD_OUT
+    from glassbert.data.corpus.build import HELD_OUT
 
     manifest = built.manifest
     yield f"{out}: {manifest.num_tokens:,} tokens in {_counted(len(manifest.shards), 'shard')}"

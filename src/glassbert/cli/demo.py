@@ -3,8 +3,8 @@
 import tempfile
 from pathlib import Path
 
-from glassbert.cli.demo_story import Story
 from glassbert.cli.output import print_json
+from glassbert.demo.story import Story
 from glassbert.errors import UserError
 
 
@@ -32,9 +32,9 @@ def demo(*, out: Path | None = None, json: bool = False) -> None:
 
 
 def _run(story: Story, folder: Path, *, is_kept: bool) -> None:
-    from glassbert.cli.demo_pretraining import tell_pretraining
-    from glassbert.cli.demo_tasks import tell_tasks
-    from glassbert.cli.demo_translation import tell_translation
+    from glassbert.demo.pretraining import tell_pretraining
+    from glassbert.demo.tasks import tell_tasks
+    from glassbert.demo.translation import tell_translation
 
     tell_pretraining(story, folder)
     tell_tasks(story, folder, is_kept=is_kept)

@@ -14,21 +14,21 @@ from rich.text import Text
 from glassbert.cli.output import messages
 
 if TYPE_CHECKING:
-    from glassbert.training.reading import Reading
+    from glassbert.training.status import Status
 
 # A step of a small model takes milliseconds; eyes do not.
 _MIN_INTERVAL_S = 0.1
 
 
 @contextmanager
-def live_readings() -> "Iterator[Callable[[Reading], None] | None]":
+def live_readings() -> "Iterator[Callable[[Status], None] | None]":
     """Give what draws each reading; None when stderr is not a terminal, where lines are told instead."""
     if not messages.is_terminal:
         yield None
         return
     display = _Display()
     try:
-        yield display.show
+        yield display.on_status
     finally:
         display.close()
 
@@ -39,10 +39,10 @@ class _Display:
     def __init__(self) -> None:
         # Nothing is drawn before the first reading: a run may end with an error before it.
         self._live = Live(console=messages, auto_refresh=False)
-        self._last: Reading | None = None
+        self._last: Status | None = None
         self._drawn_at = 0.0
 
-    def show(self, reading: "Reading") -> None:
+    def on_status(self, reading: "Status") -> None:
         self._last = reading
         if not self._live.is_started:
             self._live.start()
@@ -54,12 +54,12 @@ class _Display:
             self._draw(self._last)
             self._live.stop()
 
-    def _draw(self, reading: "Reading") -> None:
+    def _draw(self, reading: "Status") -> None:
         self._drawn_at = time.monotonic()
         self._live.update(view(reading), refresh=True)
 
 
-def view(reading: "Reading") -> Group:
+def view(reading: "Status") -> Group:
     """Return a reading as it is drawn."""
     bar = Table.grid(padding=(0, 2), expand=True)
     bar.add_column(ratio=1)

@@ -14,7 +14,9 @@ from glassbert.cli import (
     convert,
     corpus,
     demo,
-    inference,
+    embed,
+    evaluate,
+    fill,
     params,
     predict,
     pretrain,
@@ -47,10 +49,10 @@ def build_app() -> cyclopts.App:
     app.command(corpus.app)
     app.command(pretrain.pretrain)
     app.command(train.app)
-    app.command(predict.evaluate)
+    app.command(evaluate.evaluate)
     app.command(predict.predict)
-    app.command(inference.fill)
-    app.command(inference.embed)
+    app.command(fill.fill)
+    app.command(embed.embed)
     app.command(translate.translate)
     app.command(convert.convert)
     _add_common_options(app)

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from glassbert.text.files import decoded_lines
 
 if TYPE_CHECKING:
-    from glassbert.text.tokenizer import Tokenizer
+    from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 JsonValue = Mapping[str, Any] | Sequence[Any]
 

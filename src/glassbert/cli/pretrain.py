@@ -33,15 +33,15 @@ def pretrain(
     """
     from dataclasses import asdict
 
-    from glassbert.training.pretrain import PretrainRecipe
-    from glassbert.training.pretrain import pretrain as run_pretraining
+    from glassbert.runs.pretrain import PretrainRecipe
+    from glassbert.runs.pretrain import pretrain as run_pretraining
+    from glassbert.runs.recipe import read_recipe
     from glassbert.training.processes import is_main_process
-    from glassbert.training.recipe import read_recipe
 
     folder = out or Path("runs") / recipe.stem
     settings = PretrainRecipe.of(read_recipe(recipe, set_ or ()))
-    with live_readings() as show:
-        result = run_pretraining(settings, folder, remark, show)
+    with live_readings() as on_status:
+        result = run_pretraining(settings, folder, remark, on_status)
     is_main = is_main_process()  # torchrun starts this verb once per process
     if json and is_main:
         print_json({"out": str(folder), **asdict(result)})

@@ -12,7 +12,7 @@ from glassbert.model_names import model_folder
 from glassbert.text.truncate import Keep
 
 if TYPE_CHECKING:
-    from glassbert.text.tokenizer import Encoding
+    from glassbert.text.wordpiece.tokenizer import Encoding
 
 _LONGEST_SOURCE = 40
 
@@ -44,7 +44,7 @@ def tokenize(
     json:
         Print one JSON object per text.
     """
-    from glassbert.text.tokenizer import Tokenizer
+    from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     if text is None and pair is not None:
         raise UserError("--pair came without a text; give both: glassbert tokenize MODEL TEXT --pair TEXT")

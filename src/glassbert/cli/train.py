@@ -8,14 +8,13 @@ import cyclopts
 from cyclopts import Parameter
 
 from glassbert.cli.live import live_readings
+from glassbert.cli.options import Tables, recipe_tables
 from glassbert.cli.output import print_json, remark
-from glassbert.cli.recipe_options import Tables, recipe_tables
-from glassbert.cli.translate import train_translate
 from glassbert.errors import Interrupted
 
 if TYPE_CHECKING:
-    from glassbert.training.finetune import FineTuneResult
-    from glassbert.training.finetune_recipe import FineTuneRecipe
+    from glassbert.runs.finetune import FineTuneResult
+    from glassbert.runs.finetune_recipe import FineTuneRecipe
 
 app = cyclopts.App(name="train", help="Train a model for a task.")
 ADAPT_EPOCHS = 3.0
@@ -55,7 +54,6 @@ class TrainOptions:
 
 
 NOTHING_GIVEN = TrainOptions()
-app.command(train_translate, name="translate")
 
 
 @app.command
@@ -100,14 +98,14 @@ def tables_of(options: TrainOptions) -> Tables:
 
 
 def _train(task: str, options: TrainOptions) -> None:
-    from glassbert.training.finetune_recipe import FineTuneRecipe
+    from glassbert.runs.finetune_recipe import FineTuneRecipe
+    from glassbert.runs.sweep import finetune_all
     from glassbert.training.processes import is_main_process
-    from glassbert.training.several import finetune_all
 
     out = options.out or Path("runs") / task
     recipe = FineTuneRecipe.of(task, tables_of(options))
-    with live_readings() as show:
-        result = finetune_all(recipe, out, remark, show)
+    with live_readings() as on_status:
+        result = finetune_all(recipe, out, remark, on_status)
     if not is_main_process():  # torchrun starts this verb once per process
         return
     if not result.is_finished:
@@ -123,7 +121,7 @@ def _train(task: str, options: TrainOptions) -> None:
 
 def _write_report(result: "FineTuneResult", recipe: "FineTuneRecipe", path: Path | None) -> Path | None:
     """Measure the model on the dev rows and write the report; None when there are no such rows."""
-    from glassbert.cli.evaluation import evaluation_of, with_run
+    from glassbert.evaluation.evaluate import evaluation_of, with_run
     from glassbert.inference.model import load
     from glassbert.reports.page import write_report
 
@@ -150,3 +148,68 @@ def _as_json(result: "FineTuneResult") -> dict[str, Any]:
         "best_step": result.best_step,
         "runs": list(result.runs),
     }
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TranslateOptions:
+    """What `train translate` can be told."""
+
+    model: str | None = None
+    """transformer-tiny, -small, -base or -big, lstm-small; or a translator to go on with."""
+    train: str | None = None
+    """File of sentence pairs (TSV, JSONL, packed or not), or two aligned files: FILE,FILE."""
+    dev: str | None = None
+    """The same, of pairs to measure on."""
+    out: Path | None = None
+    """Folder of the run; runs/translate when not given. The model is in its folder best."""
+    recipe: Path | None = None
+    """TOML file with the tables data, vocabulary, model, task and train; the options here go before it."""
+    set_: Annotated[list[str] | None, Parameter(name="--set")] = None
+    """Change a setting, such as train.epochs=4; may be given several times."""
+    skip_bad: int | None = None
+    """Rows that may be left out of a file because a side is empty or missing."""
+    json: bool = False
+    """Print the result as JSON."""
+
+
+@app.command(name="translate")
+def train_translate(options: TranslateOptions | None = None) -> None:
+    """Train on sentences with their translations; goes on by itself where a run was stopped."""
+    options = options or TranslateOptions()
+    from glassbert.inference.translator import best_targets
+    from glassbert.runs.translate import train_translator
+    from glassbert.runs.translate_recipe import TranslateRecipe
+    from glassbert.training.processes import is_main_process
+
+    recipe = TranslateRecipe.of(translate_tables(options))
+    out = options.out or Path("runs") / "translate"
+    with live_readings() as on_status:
+        result = train_translator(recipe, out, best_targets, remark, on_status)
+    if not is_main_process():  # torchrun starts this verb once per process
+        return
+    if options.json:
+        print_json(
+            {
+                "out": str(result.out),
+                "model": str(result.model),
+                "step": result.step,
+                "is_finished": result.is_finished,
+                "metrics": dict(result.metrics),
+                "best_by": result.best_by,
+                "best_step": result.best_step,
+            }
+        )
+    if not result.is_finished:
+        raise Interrupted(f"stopped at step {result.step}, saved in {out}; the same command goes on")
+    if not options.json:
+        print(result.model)
+
+
+def translate_tables(options: TranslateOptions) -> Tables:
+    """Return the tables of the run's recipe."""
+    given: Tables = {
+        "model": {"folder": options.model},
+        "data": {"train": options.train, "dev": options.dev, "skip_bad": options.skip_bad},
+    }
+    return recipe_tables(options.recipe, given, options.set_, {"--train": ("data", "train")})

@@ -1,16 +1,13 @@
-"""`translate` and `train translate`: parallel text becomes a translator, and a translator puts text over."""
+"""`translate`: texts into another language."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import Parameter
 
-from glassbert.cli.inference import input_texts
-from glassbert.cli.live import live_readings
+from glassbert.cli.input import input_texts
 from glassbert.cli.output import InputSource, print_json, remark
-from glassbert.cli.recipe_options import Tables, recipe_tables
-from glassbert.errors import Interrupted, UserError
+from glassbert.errors import UserError
 from glassbert.model_names import model_folder
 
 if TYPE_CHECKING:
@@ -133,67 +130,3 @@ def _print(found: "Translation", json: bool) -> None:
 def _one_line(text: str) -> str:
     """Keep a line per line, whatever the model wrote; --json shows it as it is."""
     return " ".join(text.splitlines())
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class TranslateOptions:
-    """What `train translate` can be told."""
-
-    model: str | None = None
-    """transformer-tiny, -small, -base or -big, lstm-small; or a translator to go on with."""
-    train: str | None = None
-    """File of sentence pairs (TSV, JSONL, packed or not), or two aligned files: FILE,FILE."""
-    dev: str | None = None
-    """The same, of pairs to measure on."""
-    out: Path | None = None
-    """Folder of the run; runs/translate when not given. The model is in its folder best."""
-    recipe: Path | None = None
-    """TOML file with the tables data, vocabulary, model, task and train; the options here go before it."""
-    set_: Annotated[list[str] | None, Parameter(name="--set")] = None
-    """Change a setting, such as train.epochs=4; may be given several times."""
-    skip_bad: int | None = None
-    """Rows that may be left out of a file because a side is empty or missing."""
-    json: bool = False
-    """Print the result as JSON."""
-
-
-def train_translate(options: TranslateOptions | None = None) -> None:
-    """Train on sentences with their translations; goes on by itself where a run was stopped."""
-    options = options or TranslateOptions()
-    from glassbert.inference.translator import best_targets
-    from glassbert.training.processes import is_main_process
-    from glassbert.training.translate import train_translator
-    from glassbert.training.translate_recipe import TranslateRecipe
-
-    recipe = TranslateRecipe.of(translate_tables(options))
-    out = options.out or Path("runs") / "translate"
-    with live_readings() as show:
-        result = train_translator(recipe, out, best_targets, remark, show)
-    if not is_main_process():  # torchrun starts this verb once per process
-        return
-    if options.json:
-        print_json(
-            {
-                "out": str(result.out),
-                "model": str(result.model),
-                "step": result.step,
-                "is_finished": result.is_finished,
-                "metrics": dict(result.metrics),
-                "best_by": result.best_by,
-                "best_step": result.best_step,
-            }
-        )
-    if not result.is_finished:
-        raise Interrupted(f"stopped at step {result.step}, saved in {out}; the same command goes on")
-    if not options.json:
-        print(result.model)
-
-
-def translate_tables(options: TranslateOptions) -> Tables:
-    """Return the tables of the run's recipe."""
-    given: Tables = {
-        "model": {"folder": options.model},
-        "data": {"train": options.train, "dev": options.dev, "skip_bad": options.skip_bad},
-    }
-    return recipe_tables(options.recipe, given, options.set_, {"--train": ("data", "train")})

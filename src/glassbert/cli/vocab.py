@@ -17,8 +17,8 @@ from glassbert.storage import check_apart, new_folder
 if TYPE_CHECKING:
     from glassbert.text.extend import ExtensionPlan
     from glassbert.text.inspection import TextReport, VocabularyReport
-    from glassbert.text.learn import LearnedVocabulary, LearnSettings
-    from glassbert.text.tokenizer import Tokenizer
+    from glassbert.text.wordpiece.learn import LearnedVocabulary, LearnSettings
+    from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 app = cyclopts.App(name="vocab", help="Learn, inspect and extend vocabularies.")
 
@@ -70,7 +70,7 @@ def train(
     json:
         Print the report as JSON.
     """
-    from glassbert.text.learn import LearnSettings
+    from glassbert.text.wordpiece.learn import LearnSettings
 
     settings = LearnSettings(
         size=size,
@@ -102,7 +102,7 @@ def inspect(folder: str, /, *, text: list[Path] | None = None, json: bool = Fals
         Print the report as JSON.
     """
     from glassbert.text.inspection import inspect_text, inspect_vocabulary
-    from glassbert.text.tokenizer import Tokenizer
+    from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     tokenizer = Tokenizer.load(model_folder(folder))
     tell_assumptions(tokenizer)
@@ -141,7 +141,7 @@ def extend(model: str, /, *, words: Path, out: Path, force: bool = False, json: 
     """
     from glassbert.text.extend import plan_extension
     from glassbert.text.files import read_lines
-    from glassbert.text.tokenizer import Tokenizer
+    from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     source = model_folder(model)
     check_apart(source, out)
@@ -155,7 +155,7 @@ def extend(model: str, /, *, words: Path, out: Path, force: bool = False, json: 
             "be pieces); one new word a line is expected"
         )
     if _holds_model(source):
-        from glassbert.interop.resize import extend_rows
+        from glassbert.interop.extend_rows import extend_rows
 
         extend_rows(source, out, plan, may_replace=force)
     else:
@@ -169,8 +169,8 @@ def extend(model: str, /, *, words: Path, out: Path, force: bool = False, json: 
 
 
 def _learn_into(out: Path, files: list[Path], settings: "LearnSettings", force: bool) -> "LearnedVocabulary":
-    from glassbert.text.learn import learn_vocabulary
-    from glassbert.text.tokenizer import Tokenizer
+    from glassbert.text.wordpiece.learn import learn_vocabulary
+    from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     _check_out(out, force)
     _check_no_model(out)

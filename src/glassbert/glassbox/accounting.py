@@ -18,10 +18,10 @@ from glassbert.config import (
 from glassbert.errors import ModelError, UserError
 from glassbert.glassbox.accounting_notes import Findings, Language, write_notes
 from glassbert.glassbox.bert_table import TOPS, BertTable
-from glassbert.glassbox.closing import StoredTensors, close, read_stored, without_tied_decoder
 from glassbert.glassbox.cost import Cost, WeightMemory, cost, default_lengths, weight_memory
 from glassbert.glassbox.parameter_table import Group, Row
 from glassbert.glassbox.translator_table import LstmTable, TransformerTable
+from glassbert.glassbox.verify import StoredTensors, close, read_stored, without_tied_decoder
 from glassbert.interop.config_json import read_config
 from glassbert.interop.translator_config import is_encoder_decoder, read_translator_config
 from glassbert.model_names import model_folder

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from glassbert.config import BertConfig, LstmConfig, TransformerConfig
-from glassbert.glassbox.closing import StoredTensors
+from glassbert.glassbox.verify import StoredTensors
 
 Language = Literal["en", "zh"]
 

@@ -14,11 +14,11 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from glassbert.data.batching import batches_by_length
+from glassbert.data.pretraining.batches import batches_by_length
 from glassbert.data.random import Draw, uniform
 from glassbert.errors import UserError
-from glassbert.inference.candidates import Candidates, best, drawn
 from glassbert.inference.fused import fused
+from glassbert.inference.next_tokens import Candidates, best, drawn
 from glassbert.model.layout import Batch
 from glassbert.model.lstm import Lstm
 from glassbert.model.seq2seq import SequenceToSequence, Transformer

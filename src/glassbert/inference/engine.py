@@ -6,13 +6,13 @@ from typing import TypeVar
 
 import torch
 
-from glassbert.data.batching import batches_by_length
+from glassbert.data.pretraining.batches import batches_by_length
 from glassbert.inference.fused import fused
+from glassbert.inference.threads import map_batches
 from glassbert.model.bert import Bert, Output
 from glassbert.model.layout import Batch
-from glassbert.model.side_by_side import side_by_side
 from glassbert.tasks.forward import BATCH_TOKENS
-from glassbert.text.tokenizer import Encoding
+from glassbert.text.wordpiece.tokenizer import Encoding
 
 Answer = TypeVar("Answer")
 
@@ -48,6 +48,6 @@ class Engine:
         results: dict[int, Answer] = {}
         lengths = [len(encoding.ids) for encoding in encodings]
         batches = list(batches_by_length(lengths, self.batch_tokens, multiple_of=torch.get_num_threads()))
-        for indices, found in zip(batches, side_by_side(answer, batches), strict=True):
+        for indices, found in zip(batches, map_batches(answer, batches), strict=True):
             results |= zip(indices, found, strict=True)
         return [results[index] for index in range(len(encodings))]

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from glassbert.model.block import Block
+from glassbert.model.cpu import simd_width
 from glassbert.model.linear import IN_PLACE, Linear
-from glassbert.model.vectors import floats_in_vector
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -72,7 +72,7 @@ def fused(network: Network, *, has_long_batches: bool, also: Sequence[str] = ())
     """
     shared = {id(parameter): parameter for parameter in network.parameters()}
     twin = copy.deepcopy(network, memo=shared).eval()
-    if not can_fuse(network) or (has_long_batches and floats_in_vector() < _FLOATS_FOR_LONG_BATCHES):
+    if not can_fuse(network) or (has_long_batches and simd_width() < _FLOATS_FOR_LONG_BATCHES):
         return twin
     parents = [part for block in twin.modules() if isinstance(block, Block) for part in block.modules()]
     for parent in parents:

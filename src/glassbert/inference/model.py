@@ -14,20 +14,20 @@ from glassbert.data.examples import Example
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.engine import Engine
 from glassbert.inference.predict import Item, as_example, is_pair, with_abstention
+from glassbert.inference.threads import map_batches
 from glassbert.interop.folder import check_vocabulary, read_run
 from glassbert.interop.huggingface import LoadReport, build
 from glassbert.interop.sentence_transformers import read_sentence_settings
-from glassbert.interop.source import read_source
+from glassbert.interop.stored import read_stored
 from glassbert.model.bert import Bert
 from glassbert.model.layout import Batch
 from glassbert.model.pooling import Pooling
-from glassbert.model.side_by_side import side_by_side
 from glassbert.model_names import model_folder
-from glassbert.tasks.finetune import load_form
-from glassbert.tasks.form import Prediction, TaskForm
+from glassbert.tasks.fine_tuning import load_task
 from glassbert.tasks.forward import predictions
-from glassbert.text.tokenizer import Encoding, Tokenizer
+from glassbert.tasks.task import Prediction, Task
 from glassbert.text.truncate import Keep
+from glassbert.text.wordpiece.tokenizer import Encoding, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,9 @@ class Model:
         return Engine.of(self.network)
 
     @cached_property
-    def form(self) -> TaskForm[Any, Any]:
+    def form(self) -> Task[Any, Any]:
         """The task that the model was fine-tuned for."""
-        return load_form(self.folder, self.run.get("task", {}), self.tokenizer, self.config)
+        return load_task(self.folder, self.run.get("task", {}), self.tokenizer, self.config)
 
     def encode(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, keep: Keep = "head"
@@ -176,14 +176,14 @@ class Model:
     ) -> list[Prediction]:
         """Return what the model says of each example, in order."""
         network = partial(self.engine.network, heads_only=True)
-        found = predictions(self.form, network, examples, side_by_side) if examples else []
+        found = predictions(self.form, network, examples, map_batches) if examples else []
         return with_abstention(found, abstain_below)
 
 
 def load(folder: str | Path) -> Model:
     """Load a model folder, the best model of a run folder, or `demo`; it knows its task."""
     folder = model_folder(folder)
-    network, report = build(read_source(folder))
+    network, report = build(read_stored(folder))
     tokenizer = Tokenizer.load(folder)
     check_vocabulary(folder, tokenizer, network.config)
     settings = read_sentence_settings(folder, tokenizer.settings.lowercase)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from glassbert.data.examples import AnswerExample, BadRow, Example, TagExample, TaskName, TextExample
 from glassbert.errors import DataError, ModelError, UserError
-from glassbert.tasks.classify import ClassPrediction
-from glassbert.tasks.form import Prediction
+from glassbert.tasks.classify.task import ClassPrediction
+from glassbert.tasks.task import Prediction
 
 if TYPE_CHECKING:
     from glassbert.inference.model import Model

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from glassbert.config import LstmConfig, TransformerConfig
-from glassbert.data.batching import batches_by_length
-from glassbert.data.parallel import ParallelFiles
+from glassbert.data.pretraining.batches import batches_by_length
+from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
 from glassbert.interop.ctranslate2 import export_ctranslate2
@@ -23,8 +23,8 @@ from glassbert.model.layout import Batch
 from glassbert.model.seq2seq import Transformer
 from glassbert.model_names import model_folder
 from glassbert.storage import read_json
-from glassbert.text.subword import SubwordTokenizer
-from glassbert.text.subword_pieces import UNKNOWN
+from glassbert.text.bpe.pieces import UNKNOWN
+from glassbert.text.bpe.tokenizer import SubwordTokenizer
 
 CHUNK_SIZE = 1024
 """Texts of a stream that are read, sorted by length and answered together."""

@@ -15,12 +15,12 @@ from glassbert.errors import ModelError, UserError
 from glassbert.interop.config_json import write_config
 from glassbert.interop.huggingface import LoadReport, build, state_for_file
 from glassbert.interop.sentence_transformers import read_sentence_settings
-from glassbert.interop.source import Source, read_source
+from glassbert.interop.stored import StoredModel, read_stored
 from glassbert.interop.translator_config import is_encoder_decoder
 from glassbert.interop.weights import WEIGHTS, write_weights
 from glassbert.model.bert import Bert
 from glassbert.storage import check_apart, new_folder, read_json, sha256_of, write_atomically, write_json
-from glassbert.text.tokenizer import Tokenizer
+from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 TASK_WEIGHTS = "task.safetensors"
@@ -64,7 +64,7 @@ def convert(
         dtype: How to store the numbers; as the source does when not given.
     """
     check_apart(source_folder, out)
-    source = read_source(source_folder, may_unpickle=True)
+    source = read_stored(source_folder, may_unpickle=True)
     if is_encoder_decoder(source.config):
         raise UserError(f"{source_folder} is a translator, which only `--to ctranslate2` can convert; add it")
     network, report = build(source)
@@ -103,7 +103,7 @@ def check_vocabulary(folder: Path, tokenizer: Tokenizer, config: ModelConfig) ->
         )
 
 
-def _origin(source: Source) -> dict[str, Any]:
+def _origin(source: StoredModel) -> dict[str, Any]:
     return {"kind": source.kind, "sha256": {path.name: sha256_of(path) for path in source.files}}
 
 

@@ -11,7 +11,7 @@ from glassbert.config import Head, ModelConfig, ProblemType
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.config_json import read_config
 from glassbert.interop.names import modernise, nearest, to_ours, to_theirs
-from glassbert.interop.source import Source
+from glassbert.interop.stored import StoredModel
 from glassbert.model.bert import Bert
 from glassbert.model.init import initialise
 
@@ -49,7 +49,7 @@ class LoadReport:
 
 
 def build(
-    source: Source,
+    source: StoredModel,
     *,
     head: Head | None = None,
     labels: Sequence[str] = (),

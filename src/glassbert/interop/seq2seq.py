@@ -12,7 +12,7 @@ from glassbert.errors import ModelError, UserError
 from glassbert.interop.folder import DTYPES
 from glassbert.interop.huggingface import check_tensor
 from glassbert.interop.marian import from_marian, to_marian
-from glassbert.interop.source import Source
+from glassbert.interop.stored import StoredModel
 from glassbert.interop.translator_config import is_marian, read_translator_config, write_marian_config
 from glassbert.interop.weights import WEIGHTS, write_weights
 from glassbert.model.lstm import Lstm
@@ -43,7 +43,7 @@ def write_network(network: Network, folder: Path, *, dtype: str = "float32") -> 
     write_json(folder / "config.json", data)
 
 
-def build_network(source: Source) -> Network:
+def build_network(source: StoredModel) -> Network:
     """Make an encoder-decoder of what was read; every weight must be there and fit."""
     config = read_translator_config(source.config, str(source.config_path))
     with torch.device("meta"):

@@ -11,10 +11,10 @@ import glassbert
 from glassbert.config import TransformerConfig
 from glassbert.errors import ModelError
 from glassbert.interop.seq2seq import Network, build_network, write_network
-from glassbert.interop.source import read_source
+from glassbert.interop.stored import read_stored
 from glassbert.interop.translator_config import is_marian
 from glassbert.storage import write_atomically, write_json
-from glassbert.text.subword import SubwordTokenizer
+from glassbert.text.bpe.tokenizer import SubwordTokenizer
 
 
 def write_translator(
@@ -34,7 +34,7 @@ def write_translator(
 
 def read_translator(folder: Path) -> tuple[Network, SubwordTokenizer]:
     """Return the network and the vocabulary of a folder; they must fit each other."""
-    source = read_source(folder)
+    source = read_stored(folder)
     if not (folder / "tokenizer.json").is_file():
         raise ModelError(
             f"no tokenizer.json in {folder}; a translator needs the one it was trained with (Marian's "

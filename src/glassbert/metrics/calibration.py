@@ -140,3 +140,21 @@ def _loss_derivatives(logits: NDArray[np.float64], gold: Gold, inverse: float) -
     expected = (scores * logits).sum(axis=1)
     spread = (scores * (logits - expected[:, None]) ** 2).sum()
     return float((expected - logits[np.arange(len(gold)), gold]).sum()), float(spread)
+
+
+def score_calibration(
+    scores: NDArray[np.float64],
+    uncalibrated: NDArray[np.float64],
+    is_right: NDArray[np.bool_],
+    temperature: float,
+) -> Calibration | None:
+    """Return the calibration of guesses by their scores with and without the temperature; None for none."""
+    if not len(scores):
+        return None
+    return Calibration(
+        temperature=temperature,
+        ece=expected_calibration_error(scores, is_right),
+        ece_uncalibrated=expected_calibration_error(uncalibrated, is_right),
+        bins=reliability(scores, is_right),
+        bins_uncalibrated=reliability(uncalibrated, is_right),
+    )

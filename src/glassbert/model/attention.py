@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from glassbert.config import BertConfig
 from glassbert.model.cache import Past
 from glassbert.model.dropout import dropout
-from glassbert.model.inference_attention import attend_in_place
-from glassbert.model.layout import Layout, Run
+from glassbert.model.kernels import attend_in_place
+from glassbert.model.layout import EqualLengths, Layout
 from glassbert.model.linear import Linear
 from glassbert.model.positions import rotate
 from glassbert.model.tap import Tap
@@ -90,7 +90,7 @@ class Attention(nn.Module):
             contexts.append(context.transpose(1, 2).reshape(queries.shape))
         return self.output(_joined(contexts), residual=residual)
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, runs: list[Run], tap: Tap | None) -> Tensor:
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, runs: list[EqualLengths], tap: Tap | None) -> Tensor:
         """Attend run by run: sequences of one shape form a dense batch, so nothing is padded."""
         contexts = []
         sizes = [run.num_sequences * run.length for run in runs]

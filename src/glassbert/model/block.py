@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from glassbert.config import BertConfig
 from glassbert.model.attention import Attention
 from glassbert.model.cache import Cache
-from glassbert.model.layout import Chosen, Layout
+from glassbert.model.layout import Layout, SomeTokens
 from glassbert.model.linear import Linear
 from glassbert.model.tap import Tap, within
 
@@ -63,7 +63,7 @@ class Block(nn.Module):
         x: Tensor,
         layout: Layout,
         *,
-        only: Chosen | None = None,
+        only: SomeTokens | None = None,
         memory: Tensor | None = None,
         memory_layout: Layout | None = None,
         tap: Tap | None = None,

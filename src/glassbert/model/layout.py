@@ -18,7 +18,7 @@ _outside_inference_mode = torch.inference_mode(False)
 
 
 @dataclass(frozen=True)
-class Run:
+class EqualLengths:
     """Consecutive sequences of one shape: the unit that attention computes densely."""
 
     num_sequences: int
@@ -70,18 +70,18 @@ class Layout:
         """Return the sequence each token belongs to, (T,)."""
         return torch.arange(len(self.lengths)).repeat_interleave(torch.tensor(self.lengths))
 
-    def runs(self, memory: "Layout | None" = None) -> list[Run]:
+    def runs(self, memory: "Layout | None" = None) -> list[EqualLengths]:
         """Return the runs of consecutive equal shapes: sort a batch by length to make them few."""
         memory = memory or self
         if len(memory.lengths) != len(self.lengths):
             raise UserError(f"{len(self.lengths)} sequences cannot attend to {len(memory.lengths)} memories")
         shapes = zip(self.lengths, memory.lengths, strict=True)
-        return [Run(len(list(group)), *shape) for shape, group in groupby(shapes)]
+        return [EqualLengths(len(list(group)), *shape) for shape, group in groupby(shapes)]
 
-    def only(self, index: Tensor) -> "Chosen":
+    def only(self, index: Tensor) -> "SomeTokens":
         """Return the layout of some tokens, (M,), in order and at least one of each sequence."""
         counts = torch.bincount(self.owners[index.cpu()], minlength=len(self.lengths))
-        return Chosen(tuple(counts.tolist()), index, self)
+        return SomeTokens(tuple(counts.tolist()), index, self)
 
     def split(self, packed: Tensor) -> tuple[Tensor, ...]:
         """Return views of ``packed``, (T, ...), one per sequence."""
@@ -89,7 +89,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Chosen(Layout):
+class SomeTokens(Layout):
     """Some tokens of a packed batch, which keep the positions that they have in their sequences."""
 
     index: Tensor

@@ -5,15 +5,15 @@ from importlib.resources import files
 from pathlib import Path
 from statistics import mean, stdev
 
+from glassbert.evaluation.result import Evaluation, Mistake, TrainingCurve
 from glassbert.metrics.calibration import Calibration
 from glassbert.metrics.thresholds import ThresholdCurve
-from glassbert.reports.evaluation import Evaluation, Mistake, TrainingCurve
 from glassbert.reports.html import definitions, figures, section, table
 from glassbert.reports.markup import Markup, tag
 from glassbert.reports.passages import marked
 from glassbert.reports.plots import Series, lines, reliability
-from glassbert.reports.results import results
-from glassbert.reports.words import headline, meaning, number, share
+from glassbert.reports.task_sections import results
+from glassbert.reports.wording import headline, meaning, number, share
 from glassbert.storage import write_atomically
 
 MAX_MISTAKES = 50

@@ -1,6 +1,6 @@
 """Texts of mistakes: cut to what matters, with what was found, missed and wrongly guessed marked in them."""
 
-from glassbert.reports.evaluation import Mark, Passage
+from glassbert.evaluation.result import Mark, Passage
 from glassbert.reports.markup import Markup, join, tag
 
 MAX_LENGTH = 480

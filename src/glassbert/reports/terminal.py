@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from glassbert.evaluation.result import Evaluation, Mistake
 from glassbert.metrics.answers import AnswerReport, AnswerScore, LengthScore
 from glassbert.metrics.classes import ClassReport, ClassScore, MultiLabelReport
 from glassbert.metrics.spans import SpanReport
 from glassbert.reports.axes import shortened
-from glassbert.reports.evaluation import Evaluation, Mistake
 from glassbert.reports.markup import printable
-from glassbert.reports.words import length_in_words, number, share
+from glassbert.reports.wording import length_in_words, number, share
 
 if TYPE_CHECKING:
     from rich.table import Table

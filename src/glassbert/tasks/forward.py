@@ -1,31 +1,32 @@
 """From examples to predictions: the same way in training's evaluations and in a loaded model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
 
-from glassbert.data.batching import batches_by_length
+from glassbert.data.pretraining.batches import batches_by_length
 from glassbert.model.bert import Output
 from glassbert.model.layout import Batch
-from glassbert.model.side_by_side import Each
-from glassbert.tasks.form import E, Input, P, TaskForm, packed
+from glassbert.tasks.task import E, Input, P, Task, packed
 
 BATCH_TOKENS = 2048
 """About where activations still fit the cache and the matrix products are long enough to be efficient."""
 
 Network = Callable[[Batch], Output]
+Each = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+"""`map`, or a faster one."""
 
 
-def predictions(form: TaskForm[E, P], network: Network, examples: Sequence[E], each: Each = map) -> list[P]:
+def predictions(form: Task[E, P], network: Network, examples: Sequence[E], each: Each = map) -> list[P]:
     """Return what the model says of each example, in order."""
     inputs = form.inputs(examples, with_targets=False)
     return decoded(form, examples, inputs, raw_outputs(form, network, inputs, each=each))
 
 
 def decoded(
-    form: TaskForm[E, P],
+    form: Task[E, P],
     examples: Sequence[E],
     inputs: Sequence[Sequence[Input]],
     raw: Sequence[Sequence[NDArray[Any]]],
@@ -35,7 +36,7 @@ def decoded(
 
 
 def raw_outputs(
-    form: TaskForm[E, P],
+    form: Task[E, P],
     network: Network,
     inputs: Sequence[Sequence[Input]],
     device: torch.device | None = None,

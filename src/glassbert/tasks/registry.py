@@ -6,21 +6,21 @@ from typing import Any, get_args
 from glassbert.config import Head
 from glassbert.data.examples import TaskName
 from glassbert.errors import UserError
-from glassbert.tasks.form import TaskForm, TaskSettings
+from glassbert.tasks.task import Task, TaskSettings
 
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
 # Task -> module, form, settings.
 _HOMES: dict[TaskName, tuple[str, str, str]] = {
-    "classify": ("classify", "Classify", "ClassifySettings"),
-    "pair": ("classify", "Classify", "ClassifySettings"),
-    "tag": ("tag", "Tag", "TagSettings"),
-    "answer": ("answer", "Extract", "AnswerSettings"),
+    "classify": ("classify.task", "Classify", "ClassifySettings"),
+    "pair": ("classify.task", "Classify", "ClassifySettings"),
+    "tag": ("tag.task", "Tag", "TagSettings"),
+    "answer": ("answer.task", "Extract", "AnswerSettings"),
 }
 TASK_OF_HEAD: dict[Head, TaskName] = {"classify": "classify", "tag": "tag", "answer": "answer"}
 """What a model folder that is not of ours can do."""
 
 
-def form_class(name: str) -> type[TaskForm[Any, Any]]:
+def task_class(name: str) -> type[Task[Any, Any]]:
     """Return the form of a task."""
     module, form, _ = _home(name)
     return getattr(import_module(f"glassbert.tasks.{module}"), form)

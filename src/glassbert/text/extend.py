@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from glassbert.text.tokenizer import MAX_CHARACTERS_PER_WORD, Tokenizer
 from glassbert.text.vocabulary import Vocabulary
 from glassbert.text.word_counts import WordSplitter
+from glassbert.text.wordpiece.tokenizer import MAX_CHARACTERS_PER_WORD, Tokenizer
 
 UNUSED = re.compile(r"\[unused\d+\]")
 

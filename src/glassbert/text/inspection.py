@@ -9,10 +9,10 @@ from pathlib import Path
 from glassbert.errors import DataError
 from glassbert.text.characters import is_punctuation
 from glassbert.text.extend import UNUSED
-from glassbert.text.learn import is_ideograph
-from glassbert.text.tokenizer import MAX_CHARACTERS_PER_WORD, Tokenizer
 from glassbert.text.vocabulary import SPECIALS
 from glassbert.text.word_counts import OnProgress, WordSplitter, count_words, input_files
+from glassbert.text.wordpiece.learn import is_ideograph
+from glassbert.text.wordpiece.tokenizer import MAX_CHARACTERS_PER_WORD, Tokenizer
 
 _NUM_EXAMPLES = 10
 _WORDS_PER_BATCH = 10_000

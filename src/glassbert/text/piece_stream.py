@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from glassbert.text.tokenizer import Pieces, Tokenizer
+from glassbert.text.wordpiece.tokenizer import Pieces, Tokenizer
 
 CHUNK = 256
 

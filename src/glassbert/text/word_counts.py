@@ -17,8 +17,8 @@ from tokenizers import normalizers, pre_tokenizers
 
 from glassbert.errors import DataError
 from glassbert.text.files import read_lines
-from glassbert.text.parallel import in_order
-from glassbert.text.tokenizer_folder import TokenizerSettings
+from glassbert.text.wordpiece.folder import TokenizerSettings
+from glassbert.text.workers import map_in_order
 
 OnProgress = Callable[[int, int, str], None]
 """Called with what is done, the total, and the name of the stage."""
@@ -190,7 +190,7 @@ def count_words(
             groups of words with the same count, until at most half of that number stays.
     """
     blocks = _all_blocks(files, on_progress)
-    return add_up(in_order(partial(_count_block, settings), blocks, processes), max_words)
+    return add_up(map_in_order(partial(_count_block, settings), blocks, processes), max_words)
 
 
 def add_up(counts_of_blocks: Iterable[Counter[str]], max_words: int) -> WordCounts:

@@ -140,14 +140,14 @@ def verify(path: Path) -> None:
             raise ModelError(f"{file} is damaged: its sha256 is not the one in {MANIFEST}")
 
 
-def newest_good(run: Path, tell: Callable[[str], None]) -> Path | None:
+def newest_good(run: Path, log: Callable[[str], None]) -> Path | None:
     """Return the newest checkpoint that is whole; damaged ones are passed over and told."""
     found = checkpoints(run)
     for path in reversed(found):
         try:
             verify(path)
         except ModelError as error:
-            tell(f"passing over {path.name}: {error}")
+            log(f"passing over {path.name}: {error}")
             continue
         return path
     if found:

@@ -11,13 +11,13 @@ from types import FrameType
 from typing import Any
 
 from glassbert.errors import RunFailed
-from glassbert.tasks.task import Task
 from glassbert.training.checkpoint import newest_good, sweep
+from glassbert.training.log import RunLog
 from glassbert.training.processes import Processes, say_nothing
-from glassbert.training.reading import Reading
-from glassbert.training.report import Report
 from glassbert.training.settings import TrainSettings
 from glassbert.training.state import TrainState
+from glassbert.training.status import Status
+from glassbert.training.trainable import Trainable
 
 
 @dataclass(frozen=True)
@@ -34,25 +34,25 @@ class TrainResult:
 
 
 def train(
-    task: Task,
+    task: Trainable,
     settings: TrainSettings,
     run: Path,
     *,
     about: Mapping[str, Any],
-    tell: Callable[[str], None],
-    show: Callable[[Reading], None] | None = None,
+    log: Callable[[str], None],
+    on_status: Callable[[Status], None] | None = None,
 ) -> TrainResult:
     """Train ``task`` in the folder ``run``, from its newest checkpoint if it holds one.
 
     Args:
         about: What run.json shall say of every model of the run.
-        tell: Receives remarks for the user.
-        show: Draws how the run stands after each step; without it, lines are told.
+        log: Receives remarks for the user.
+        on_status: Draws how the run stands after each step; without it, lines are told.
     """
     processes = Processes.join(settings)
     if not processes.is_main:
-        tell, show = say_nothing, None
-    result = _train(processes, task, settings, run, about, tell, show)
+        log, on_status = say_nothing, None
+    result = _train(processes, task, settings, run, about, log, on_status)
     # The wrapper around the module must go before its processes part: were it the last to know the process
     # group, it would end the group's threads while holding the lock that they wait for.
     if processes.size > 1:
@@ -63,22 +63,22 @@ def train(
 
 def _train(
     processes: Processes,
-    task: Task,
+    task: Trainable,
     settings: TrainSettings,
     run: Path,
     about: Mapping[str, Any],
-    tell: Callable[[str], None],
-    show: Callable[[Reading], None] | None,
+    log: Callable[[str], None],
+    on_status: Callable[[Status], None] | None,
 ) -> TrainResult:
     state = TrainState(task, settings, processes)
     if processes.is_main:
         sweep(run)
-    checkpoint = newest_good(run, tell)
+    checkpoint = newest_good(run, log)
     if checkpoint is not None:
         state.resume(checkpoint)
-        tell(f"going on from {checkpoint.name}")
+        log(f"going on from {checkpoint.name}")
     metrics: dict[str, float] = {}
-    with stop_signals() as stop, Report(run, state, tell, show) as report:
+    with stop_signals() as stop, RunLog(run, state, log, on_status) as report:
 
         def measure() -> dict[str, float]:
             metrics = state.evaluate()
@@ -97,13 +97,13 @@ def _train(
             if is_last or state.step % settings.evaluate_every == 0:
                 metrics = measure()
                 if _has_stalled(state) and not is_last:
-                    tell(f"no better since step {state.progress.best_step}; the run ends early")
+                    log(f"no better since step {state.progress.best_step}; the run ends early")
                     is_last = True
             if is_last or should_stop or state.step % settings.save_every == 0:
                 report.flush()
                 state.save(run, about)
             if should_stop and not is_last:
-                tell(f"stopped after step {state.step}; the same command goes on from there")
+                log(f"stopped after step {state.step}; the same command goes on from there")
                 return TrainResult(state.step, False, metrics, state.progress.best, state.progress.best_step)
         if not state.step:
             raise RunFailed(

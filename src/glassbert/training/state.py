@@ -14,7 +14,6 @@ from torch import Tensor
 from glassbert.errors import RunFailed
 from glassbert.model.sharded import full
 from glassbert.storage import new_folder
-from glassbert.tasks.task import RemembersData, Task
 from glassbert.training.checkpoint import (
     Progress,
     Snapshot,
@@ -29,6 +28,7 @@ from glassbert.training.processes import Processes, like, reshard
 from glassbert.training.schedule import rate_factor
 from glassbert.training.settings import TrainSettings
 from glassbert.training.step import StepResult, train_step
+from glassbert.training.trainable import RemembersData, Trainable
 
 # Odd constants of splitmix64: they spread neighbouring numbers over all seeds.
 _SEED_STEP, _SEED_RANK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
@@ -37,7 +37,7 @@ _SEED_STEP, _SEED_RANK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
 class TrainState:
     """What changes while a run goes on."""
 
-    def __init__(self, task: Task, settings: TrainSettings, processes: Processes) -> None:
+    def __init__(self, task: Trainable, settings: TrainSettings, processes: Processes) -> None:
         self.task, self.settings, self.processes = task, settings, processes
         self.module = processes.wrap(task.module, settings.strategy, task.blocks())
         self.optimizer = make_optimizer(task.module, task.depth_of, settings)

@@ -1,0 +1,104 @@
+"""`embed`: texts become vectors."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from glassbert.cli.input import input_texts
+from glassbert.cli.output import InputSource, print_json, progress_bar, remark, tell_assumptions
+from glassbert.errors import UserError
+from glassbert.model_names import model_folder
+from glassbert.storage import new_file
+from glassbert.text.truncate import Keep
+
+# Texts that are read, sorted by length and answered together: memory stays the same for any input.
+CHUNK = 4096
+
+
+def embed(
+    model: str,
+    source: InputSource = "-",
+    /,
+    *,
+    keep: Keep = "head",
+    out: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Turn texts into vectors, one per line of input.
+
+    Parameters
+    ----------
+    model:
+        Model folder; one of sentence-transformers brings its pooling, others use the mean.
+    source:
+        File of texts, one a line or JSON objects with "text"; - is stdin.
+    keep:
+        Which end of a text that is too long stays.
+    out:
+        Write all vectors as one numpy array (.npy) instead of printing them.
+    json:
+        Print objects with "embedding", "tokens" and "truncated"; plain output is numbers parted by tabs.
+    """
+    from glassbert.inference.model import load
+
+    if out is not None and out.suffix != ".npy":
+        raise UserError(f"--out {out}: expected a name that ends in .npy")
+    loaded = load(model_folder(model))
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    tell_assumptions(loaded.tokenizer)
+    if not loaded.has_stated_pooling:
+        remark(f"{model} does not say how to pool; a text's vector is the mean over its tokens")
+    texts = input_texts(source)
+    num_texts = num_truncated = 0
+    with nullcontext() if out is None else _vector_file(out) as append, progress_bar() as bar:
+        task = bar.add_task("embedding", total=None)
+        while batch := list(islice(texts, CHUNK)):
+            embeddings = loaded.embed(batch, keep=keep)
+            num_texts += len(batch)
+            num_truncated += sum(embeddings.truncated)
+            if append is not None:
+                append(embeddings.vectors)
+            else:
+                _print_embeddings(embeddings, json)
+            bar.update(task, advance=len(batch))
+    if num_truncated:
+        remark(
+            f"{num_truncated} of {num_texts} texts were longer than {loaded.max_length} tokens and were cut"
+        )
+
+
+def _print_embeddings(embeddings: Any, json: bool) -> None:
+    rows = zip(embeddings.vectors.tolist(), embeddings.tokens, embeddings.truncated, strict=True)
+    for vector, tokens, truncated in rows:
+        if json:
+            print_json({"embedding": vector, "tokens": tokens, "truncated": truncated})
+        else:
+            print("\t".join(f"{number:.7g}" for number in vector))
+
+
+@contextmanager
+def _vector_file(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Give a function that appends rows to a .npy file; none is kept in memory."""
+    from numpy.lib.format import write_array_header_1_0
+
+    num_rows, width = 0, 0
+    with new_file(path) as file:
+
+        def write_header() -> None:
+            shape = (num_rows, width)
+            write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+
+        def append(rows: Any) -> None:
+            nonlocal num_rows, width
+            if not num_rows:
+                width = rows.shape[1]
+                write_header()  # numpy leaves room in it for any number of rows
+            file.write(rows.astype("<f4").tobytes())
+            num_rows += len(rows)
+
+        yield append
+        file.seek(0)
+        write_header()

@@ -1,0 +1,58 @@
+"""What verbs share: the recipe of a run, how rows are read, which task is meant."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from glassbert.data.examples import ReadOptions, TaskName
+from glassbert.errors import UserError
+
+if TYPE_CHECKING:
+    from glassbert.inference.model import Model
+
+Tables = dict[str, dict[str, Any]]
+
+
+def recipe_tables(
+    recipe: Path | None,
+    options: Mapping[str, Mapping[str, Any]],
+    changes: Iterable[str] | None,
+    needed: Mapping[str, tuple[str, str]],
+) -> Tables:
+    """Return the tables of a run's recipe.
+
+    Args:
+        options: Values by table and key; None where an option was not given.
+        changes: What --set says.
+        needed: By the option that gives it, the table and key without which there is no run.
+    """
+    from glassbert.runs.recipe import changed, read_recipe
+
+    tables: Tables = read_recipe(recipe) if recipe else {}
+    for name, table in options.items():
+        values = {key: value for key, value in table.items() if value is not None}
+        if values:
+            tables[name] = {**tables.get(name, {}), **values}
+    changed(tables, changes or ())
+    for option, (name, key) in needed.items():
+        if key not in tables.get(name, {}):
+            raise UserError(f"{option} is missing; name it, or set {name}.{key} in a recipe")
+    return tables
+
+
+def read_options(changes: list[str] | None, format: str | None, skip_bad: int) -> ReadOptions:
+    from glassbert.runs.recipe import changed, check_keys, settings_from
+
+    tables = changed({}, changes or ())
+    check_keys(tables, ("data",), "--set")
+    table = {"skip_bad": skip_bad, **({"format": format} if format else {}), **tables.get("data", {})}
+    return settings_from(ReadOptions, table, "data")
+
+
+def task_of(model: "Model", told: TaskName | None) -> TaskName:
+    """Return how rows are to be read; what is told only decides where the folder leaves it open."""
+    form = model.form
+    is_open = getattr(form, "takes_any", False) and told in ("classify", "pair")
+    if told is None or told == form.name or is_open:
+        return told or form.name
+    raise UserError(f"--task {told}: the model does {form.name}; leave --task out")

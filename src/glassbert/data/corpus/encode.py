@@ -1,0 +1,189 @@
+"""Documents to tokens, at the speed that a corpus needs.
+
+The pieces of a run between spaces do not depend on what stands around it, and neither do those of a Chinese
+character. Most runs come again and again, so that looking them up is many times as fast as asking the engine,
+which only sees what has not been met before.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassbert.data.corpus.shards import Tokens, ids_dtype, starts_word
+from glassbert.errors import UserError
+from glassbert.text.documents import Part
+from glassbert.text.segment import Segmenter, segmenter
+from glassbert.text.sentences import MAX_SENTENCE_CHARACTERS, split_sentences
+from glassbert.text.word_counts import ASCII_WORD, CJK, DELETED
+from glassbert.text.wordpiece.tokenizer import Tokenizer
+
+# Bounds the memory of a process; a text of this many runs has met the frequent ones long before.
+_MAX_KNOWN = 1 << 18
+
+_RUN = re.compile(f"[{CJK}]|[^\\s{CJK}]+")
+_LONG_RUN = re.compile(f"[{CJK}]+|[^\\s{CJK}]+")
+_IS_CJK = re.compile(f"[{CJK}]")
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What became of a block of documents."""
+
+    tokens: Tokens
+    document_numbers: NDArray[np.int64]
+    """Of the documents that end in the block."""
+
+
+@dataclass(frozen=True)
+class BlockEncoder:
+    """Encode blocks of documents in any process: what it needs is read where it is called."""
+
+    tokenizer_folder: Path
+    segmenter: str | None
+    """Name of the segmenter, or path of its word list."""
+
+    def __call__(self, parts: Sequence[Part]) -> Encoded:
+        """Return the tokens of ``parts`` and where sentences and documents end."""
+        return _tools(self.tokenizer_folder, self.segmenter).encode(parts)
+
+
+class DocumentEncoder:
+    """Cut documents into sentences and those into tokens."""
+
+    def __init__(self, tokenizer: Tokenizer, words: Segmenter | None = None) -> None:
+        if words is not None and not tokenizer.settings.tokenize_chinese_chars:
+            raise UserError(
+                "a segmenter came with a tokenizer that does not set Chinese characters apart "
+                "(tokenize_chinese_chars=False); leave one of them out"
+            )
+        self._encoder = RunEncoder(tokenizer)
+        self._starts_word = starts_word(tokenizer.vocabulary)
+        self._words = words
+
+    def encode(self, parts: Sequence[Part]) -> Encoded:
+        """Return the tokens of ``parts`` and where sentences and documents end."""
+        by_part = [part_sentences(part) for part in parts]
+        sentences = list(chain.from_iterable(by_part))
+        encoded, is_inner = self._encode(sentences)
+        num_tokens = np.fromiter(map(len, encoded), np.int64, len(encoded)) // self._encoder.dtype.itemsize
+        ids = np.frombuffer(b"".join(encoded), self._encoder.dtype)
+        starts = self._starts_word[ids]
+        if is_inner is not None:
+            starts &= ~is_inner
+        # A sentence without a token, of control characters for example, leaves no trace.
+        kept = num_tokens > 0
+        sizes = np.array([len(found) for found in by_part], np.int64)
+        kept_before = np.concatenate(([0], np.cumsum(kept)))[np.concatenate(([0], np.cumsum(sizes)))]
+        last_parts = [index for index, part in enumerate(parts) if part.is_last]
+        ends = kept_before[np.array(last_parts, np.int64) + 1]
+        num_bytes = np.fromiter(map(utf8_length, sentences), np.int64, len(sentences))
+        tokens = Tokens(
+            ids=ids,
+            word_starts=starts,
+            sentence_lengths=num_tokens[kept],
+            document_sizes=np.diff(ends, prepend=0),
+            sentence_bytes=num_bytes[kept],
+        )
+        return Encoded(tokens, np.array([parts[index].number for index in last_parts], np.int64))
+
+    def _encode(self, sentences: Sequence[str]) -> tuple[list[bytes], NDArray[np.bool_] | None]:
+        """Return the ids of each sentence, and for each token whether it is inside a Chinese word."""
+        if self._words is None:
+            return self._encoder.encode([self._encoder.runs(sentence) for sentence in sentences]), None
+        cut = [list(_runs_in_words(sentence, self._words)) for sentence in sentences]
+        by_run = iter(self._encoder.encode([(run,) for pairs in cut for run, _ in pairs]))
+        by_sentence = [[next(by_run) for _ in pairs] for pairs in cut]
+        num_bytes = np.array([len(found) for found in chain.from_iterable(by_sentence)], np.int64)
+        is_inner = np.array([inner for pairs in cut for _, inner in pairs], np.bool_)
+        num_tokens = num_bytes // self._encoder.dtype.itemsize
+        return list(map(b"".join, by_sentence)), np.repeat(is_inner, num_tokens)
+
+
+class RunEncoder:
+    """Give the ids that `Tokenizer.ids_of_batch` gives for plain text, and remember them."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.dtype = ids_dtype(len(tokenizer.vocabulary))
+        self._tokenizer = tokenizer
+        self._settings = tokenizer.settings
+        self._known: dict[str, bytes] = {}
+        self._known_words: dict[str, bytes] = {}
+
+    def runs(self, text: str) -> list[str]:
+        """Return what of ``text`` has pieces of its own, whatever stands around it."""
+        return runs(text, are_chinese_apart=self._settings.tokenize_chinese_chars)
+
+    def encode(self, texts: Sequence[Sequence[str]]) -> list[bytes]:
+        """Return the ids of each text, which comes as its `runs`, in the bytes of ``dtype``."""
+        if len(self._known) > _MAX_KNOWN:
+            self._known.clear()
+        self._learn(set(chain.from_iterable(texts)).difference(self._known))
+        find = self._known.__getitem__
+        return [b"".join(map(find, text)) for text in texts]
+
+    def _learn(self, new: Iterable[str]) -> None:
+        """Look at runs for the first time; plain ASCII by its words, of which there are fewer."""
+        words_of: dict[str, list[str]] = {}
+        others: list[str] = []
+        for run in new:
+            if run.isascii() and run.isprintable():
+                words_of[run] = ASCII_WORD.findall(run.lower() if self._settings.lowercase else run)
+            else:
+                others.append(run)
+        self._known.update(zip(others, self._ask_engine(others), strict=True))
+        if len(self._known_words) > _MAX_KNOWN:
+            self._known_words.clear()
+        new_words = list(set(chain.from_iterable(words_of.values())).difference(self._known_words))
+        self._known_words.update(zip(new_words, self._ask_engine(new_words), strict=True))
+        find = self._known_words.__getitem__
+        self._known.update((run, b"".join(map(find, words))) for run, words in words_of.items())
+
+    def _ask_engine(self, texts: Sequence[str]) -> list[bytes]:
+        if not texts:
+            return []
+        return [np.array(ids, self.dtype).tobytes() for ids in self._tokenizer.ids_of_batch(texts)]
+
+
+def part_sentences(part: Part) -> list[str]:
+    """Return the sentences of a part; where each line is one, only a line that is too long is cut."""
+    lines = [stripped for line in part.lines if (stripped := line.strip())]
+    if part.form != "sentences":
+        return [sentence for line in lines for sentence in split_sentences(line)]
+    sentences: list[str] = []
+    for line in lines:
+        sentences += [line] if len(line) <= MAX_SENTENCE_CHARACTERS else split_sentences(line)
+    return sentences
+
+
+def runs(text: str, *, are_chinese_apart: bool = True) -> list[str]:
+    """Return the Chinese characters, if they are to be apart, and all else between spaces, in order."""
+    if text.isascii() and text.isprintable():
+        return text.split()
+    text = DELETED.sub("", text)
+    return _RUN.findall(text) if are_chinese_apart and _IS_CJK.search(text) else text.split()
+
+
+def utf8_length(text: str) -> int:
+    """Return the number of bytes; half of a surrogate pair, which JSON can hold, counts too."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _runs_in_words(text: str, words: Segmenter) -> Iterator[tuple[str, bool]]:
+    """Yield the runs, each with whether it is a character inside a Chinese word."""
+    for run in _LONG_RUN.findall(DELETED.sub("", text)):
+        if not _IS_CJK.match(run):
+            yield run, False
+            continue
+        starts = {start for start, _ in words.words(run)}
+        yield from ((character, index not in starts) for index, character in enumerate(run))
+
+
+@lru_cache(maxsize=1)
+def _tools(tokenizer_folder: Path, name: str | None) -> DocumentEncoder:
+    return DocumentEncoder(Tokenizer.load(tokenizer_folder), None if name is None else segmenter(name))

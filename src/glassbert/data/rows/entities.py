@@ -1,0 +1,214 @@
+"""Objects of JSON to texts with spans, in the shapes that annotation tools and data sets have.
+
+    spans        {"text", "spans" or "entities": [{"start", "end", "label"} or [start, end, label]...]}
+    doccano      {"text", "label": [[start, end, label]...]}, or "entities": [{"start_offset", ...}...]
+    cluener      {"text", "label": {label: {surface: [[start, last]...]}}}
+    labelstudio  {"data": {"text"}, "annotations": [{"result": [{"value": {"start", "end", "labels"}}...]}]}
+    tokens       {"tokens": [...], "tags": [...]}
+
+Where the shape has the words of a span, they are held against the text, and its place is repaired if that
+is possible.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from glassbert.data.examples import BadRow, Span, TagExample
+from glassbert.data.rows.columns import find_columns
+from glassbert.data.rows.questions import nearest_place
+from glassbert.data.rows.record import Notes, Record, Unusable, shown
+from glassbert.data.rows.schemes import TagScheme, join_tokens, tagged_text
+from glassbert.data.rows.texts import text_of
+
+_STARTS = ("start", "start_offset", "begin", "start_idx")
+_ENDS = ("end", "end_offset", "end_idx")
+_LABELS = ("label", "labels", "type", "tag", "entity_type", "entity_group", "entity")
+_WORDS = ("text", "surface", "word", "entity", "mention")
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A span as the file has it."""
+
+    start: Any
+    end: Any
+    label: Any
+    words: str | None
+
+
+def shape_of(values: Mapping[str, Any], told: Mapping[str, str]) -> str | None:
+    """Return the shape of an object; None when it has no annotation."""
+    if isinstance(values.get("data"), dict):
+        return "labelstudio"
+    columns = find_columns("tag", list(values), told)
+    if "tokens" in columns:
+        return "tokens"
+    annotation = values.get(columns.get("spans", ""))
+    if annotation is None:
+        return None
+    if isinstance(annotation, dict):
+        return "cluener"
+    first = annotation[0] if isinstance(annotation, list) and annotation else None
+    if isinstance(first, dict):
+        return "doccano" if "start_offset" in first else "spans"
+    return "doccano" if columns["spans"] in ("label", "labels") else "spans"
+
+
+def read_entities(
+    records: Iterable[Record | BadRow], format: str | None, told: Mapping[str, str], notes: Notes
+) -> Iterator[TagExample | BadRow]:
+    """Yield objects as texts with spans; None as ``format`` takes each in its own shape."""
+    scheme = TagScheme()
+    for record in records:
+        if isinstance(record, BadRow):
+            yield record
+            continue
+        try:
+            shape = format or shape_of(record.values, told)
+            if shape == "tokens":
+                text, spans = _from_tokens(record.values, told, scheme)
+            elif shape is None:
+                text, spans = _text(record.values, told), None
+            else:
+                text, annotation = _SHAPES[shape](record.values, told, notes)
+                spans = None if annotation is None else _checked(text, annotation, notes)
+            yield TagExample(text_of({"text": text}, "text"), spans, record.where)
+        except Unusable as problem:
+            yield BadRow(record.where, str(problem))
+    scheme.log(notes)
+
+
+def _text(values: Mapping[str, Any], told: Mapping[str, str]) -> str:
+    columns = find_columns("tag", list(values), told)
+    return text_of({role: values[column] for role, column in columns.items()}, "text")
+
+
+def _from_tokens(
+    values: Mapping[str, Any], told: Mapping[str, str], scheme: TagScheme
+) -> tuple[str, tuple[Span, ...] | None]:
+    columns = find_columns("tag", list(values), told)
+    tokens, tags, spans = (values.get(columns.get(role, "")) for role in ("tokens", "tags", "spans"))
+    if tags is None and isinstance(spans, list) and any(isinstance(tag, str | int) for tag in spans):
+        tags = spans  # a column such as "labels" may hold either and was taken for spans
+    if (
+        not isinstance(tokens, list)
+        or not all(isinstance(token, str) and token for token in tokens)
+        or not tokens
+    ):
+        raise Unusable(f"the tokens are {shown(tokens)}; expected a list of strings, none of them empty")
+    if tags is None:
+        return join_tokens(tokens)[0], None
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise Unusable(f"the tags are {shown(tags)}; expected a list of strings such as B-PER")
+    if len(tags) != len(tokens):
+        raise Unusable(f"{len(tokens)} tokens, but {len(tags)} tags")
+    return tagged_text(tokens, tags, scheme)
+
+
+_Annotation = tuple[str, list[_Told] | None]
+"""The text and its spans."""
+
+
+def _listed(values: Mapping[str, Any], told: Mapping[str, str], notes: Notes) -> _Annotation:
+    annotation = values.get(find_columns("tag", list(values), told).get("spans", ""))
+    if annotation is not None and not isinstance(annotation, list):
+        raise Unusable(f"the spans are {shown(annotation)}; expected a list")
+    return _text(values, told), None if annotation is None else [_told(item) for item in annotation]
+
+
+def _cluener(values: Mapping[str, Any], told: Mapping[str, str], notes: Notes) -> _Annotation:
+    annotation = values.get(find_columns("tag", list(values), told).get("spans", ""))
+    if annotation is None:
+        return _text(values, told), None
+    spans = []
+    try:
+        for label, places_of in annotation.items():
+            for words, places in places_of.items():
+                spans += [_Told(start, last + 1, label, words) for start, last in places]
+    except (AttributeError, TypeError, ValueError):
+        raise Unusable(f"the label is {shown(annotation)}; expected label: words: [[start, last]]") from None
+    return _text(values, told), spans
+
+
+def _label_studio(values: Mapping[str, Any], told: Mapping[str, str], notes: Notes) -> _Annotation:
+    data, result = label_studio_task(values, notes)
+    if result is None:
+        return _text(data, told), None
+    regions = [region["value"] for region in result if isinstance(region.get("value"), dict)]
+    return _text(data, told), [_told(value) for value in regions if "start" in value]
+
+
+def label_studio_task(
+    values: Mapping[str, Any], notes: Notes
+) -> tuple[dict[str, Any], list[dict[str, Any]] | None]:
+    """Return what a task of Label Studio shows, and the first annotation of it that was not cancelled."""
+    data = values.get("data")
+    if not isinstance(data, dict):
+        raise Unusable('no object under "data"; expected a task of Label Studio')
+    annotations = values.get("annotations", values.get("completions")) or []
+    done = [one for one in annotations if isinstance(one, dict) and not one.get("was_cancelled")]
+    if len(done) > 1:
+        notes.count("texts with several annotations, of which the first was taken")
+    result = done[0].get("result") if done else None
+    return data, [region for region in result if isinstance(region, dict)] if result is not None else None
+
+
+_SHAPES: dict[str, Callable[[Mapping[str, Any], Mapping[str, str], Notes], _Annotation]] = {
+    "spans": _listed,
+    "doccano": _listed,
+    "cluener": _cluener,
+    "labelstudio": _label_studio,
+}
+
+
+def _told(item: Any) -> _Told:
+    if isinstance(item, list | tuple) and len(item) == 3:
+        return _Told(item[0], item[1], item[2], None)
+    if not isinstance(item, dict):
+        raise Unusable(f"a span is {shown(item)}; expected start, end and label")
+    start, end, label = (
+        next((item[name] for name in names if name in item), None) for names in (_STARTS, _ENDS, _LABELS)
+    )
+    if isinstance(label, list) and len(label) == 1:
+        label = label[0]
+    words = next((item[name] for name in _WORDS if isinstance(item.get(name), str)), None)
+    if words is label:
+        words = None  # "entity" is the label in some files and the words in others
+    return _Told(start, end, label, words)
+
+
+def _checked(text: str, told: Iterable[_Told], notes: Notes) -> tuple[Span, ...]:
+    """Return the spans in order; of those that overlap the longest stays, since a token has one tag."""
+    spans = {_span(text, one, notes): None for one in told}
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
+        place = bisect_right(kept, span.start, key=lambda other: other.start)
+        before, after = kept[max(place - 1, 0) : place], kept[place : place + 1]
+        if any(span.start < other.end and other.start < span.end for other in before + after):
+            notes.count("spans that overlap a longer one, left out")
+        else:
+            kept.insert(place, span)
+    return tuple(kept)
+
+
+def _span(text: str, told: _Told, notes: Notes) -> Span:
+    start, end, label = told.start, told.end, told.label
+    if not _is_count(start) or not _is_count(end):
+        raise Unusable(f"a span from {shown(start)} to {shown(end)}; expected numbers of characters")
+    if isinstance(label, bool) or not isinstance(label, str | int) or not str(label).strip():
+        raise Unusable(f"a span with the label {shown(label)}; expected a name")
+    if told.words and (start < 0 or text[start:end] != told.words):
+        place = nearest_place(text, told.words, start)
+        if place is None:
+            raise Unusable(f"the words {shown(told.words)} of a span are not in the text")
+        notes.count("spans moved to the nearest place of their words")
+        start, end = place, place + len(told.words)
+    if not 0 <= start < end <= len(text):
+        raise Unusable(f"a span from {start} to {end} in a text of {len(text)} characters")
+    return Span(start, end, str(label).strip())
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,79 @@
+"""JSON to records: one object a line, or one document that holds a list of them."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from glassbert.data.examples import BadRow
+from glassbert.data.rows.lines import Lines
+from glassbert.data.rows.record import Record
+from glassbert.errors import DataError
+
+
+def looks_like_json(lines: Lines) -> bool:
+    """Tell whether the first line that is not blank begins JSON; a text may begin with a bracket, too."""
+    first = "".join(lines.peek_texts(1)).strip()
+    if first.startswith("["):
+        return first[1:].lstrip()[:1] in ("", "{")
+    return first.startswith("{") and first[1:].lstrip()[:1] in ("", '"', "}")
+
+
+def read_objects(lines: Lines) -> Iterator[Record | BadRow]:
+    """Yield the objects of JSON lines, of a list, or of the list under "data"."""
+    if _is_document(lines):
+        yield from _document_objects(lines)
+        return
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            yield BadRow(lines.where, f"not JSON ({error})")
+            continue
+        yield from _listed(value, lines.where)
+
+
+def _is_document(lines: Lines) -> bool:
+    first = "".join(lines.peek_texts(1)).lstrip()
+    if not first:
+        return False
+    try:
+        is_list = isinstance(json.loads(first), list)
+    except (ValueError, RecursionError):
+        if first.startswith("["):
+            return True
+        # Either a document over many lines or a first line that is damaged: then the next opens an object.
+        return not any(text.lstrip().startswith("{") for text in lines.peek_texts(2)[1:])
+    return is_list and len(lines.peek_texts(2)) == 1
+
+
+def _document_objects(lines: Lines) -> Iterator[Record | BadRow]:
+    try:
+        value = json.loads("\n".join(lines))
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"{lines.name}:{error.lineno}: not JSON ({error.msg}, column {error.colno})"
+        ) from None
+    except RecursionError:
+        raise DataError(f"{lines.name}: lists within lists, too deep to be read") from None
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield _record(item, f"{lines.name}:[{number}]")
+    else:
+        yield from _listed(value, lines.name)
+
+
+def _listed(value: Any, where: str) -> Iterator[Record | BadRow]:
+    """Yield the object, or those of its list "data"."""
+    if isinstance(value, dict) and isinstance(value.get("data"), list):
+        for number, item in enumerate(value["data"]):
+            yield _record(item, f"{where}:data[{number}]")
+    else:
+        yield _record(value, where)
+
+
+def _record(value: Any, where: str) -> Record | BadRow:
+    if isinstance(value, dict):
+        return Record(where, value)
+    return BadRow(where, f"a {type(value).__name__} where a JSON object was expected")

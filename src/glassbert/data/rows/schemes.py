@@ -1,0 +1,128 @@
+"""Tags to spans, and tokens to the text that they were cut from.
+
+The usual schemes are read by one rule, that of conlleval: B, S and U open a span; I, M, E and L go on with
+the span before them if it is open and has their label, and open one if not; E, L, S and U close it. A file
+whose spans need this leniency by its scheme is told.
+
+    BIO    every span opens with B                      B-PER I-PER O
+    IOB1   B only where a span follows one of its kind  I-PER I-PER O
+    BIOES  and BMES (M for I), BILOU (L for E, U for S): the last token, and a span of one, have letters
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from glassbert.data.examples import Span
+from glassbert.data.rows.record import Notes, Unusable, shown
+from glassbert.text.characters import is_chinese
+
+_TAG = re.compile(r"O|([BIMELSU])(?:[-_](.+))?")
+_GOING_ON, _CLOSING = frozenset("IMEL"), frozenset("ELSU")
+_WITHOUT_LABEL = "word"
+"""The label of bare letters, as in files for word segmentation."""
+
+# Japanese and Chinese punctuation, kana and full-width forms: written without spaces, as ideographs are.
+_UNSPACED = re.compile(r"[\u3000-\u30ff\u31f0-\u31ff\ufe30-\ufe4f\uff00-\uffef]")
+
+
+def is_tag(cell: str) -> bool:
+    """Tell whether a cell holds a tag of one of the schemes."""
+    return _TAG.fullmatch(cell) is not None
+
+
+@dataclass
+class TagScheme:
+    """What the tags of a file have shown so far."""
+
+    letters: set[str] = field(default_factory=set)
+    num_opened_by_begin: int = 0
+    """Spans that B opens where no span of their label was open."""
+    num_opened_inside: int = 0
+    """Spans that I, M, E or L opens."""
+    num_left_open: int = 0
+    """Spans that end without E, L, S or U."""
+
+    def spans(self, tags: Sequence[str]) -> list[Span]:
+        """Return the spans of ``tags`` in numbers of tokens, end exclusive."""
+        spans: list[Span] = []
+        label: str | None = None  # of the span that is open
+        start = 0
+        for position, tag in enumerate([*tags, "O"]):
+            letter, new = _parse(tag)
+            goes_on = letter in _GOING_ON and new == label
+            if label is not None and not goes_on:
+                spans.append(Span(start, position, label))
+                self.num_left_open += 1
+            if letter != "O":
+                self.letters.add(letter)
+                if not goes_on:
+                    self.num_opened_inside += letter in _GOING_ON
+                    self.num_opened_by_begin += letter == "B" and new != label
+                    start = position
+                if letter in _CLOSING:
+                    spans.append(Span(start, position + 1, new))
+            label = None if letter == "O" or letter in _CLOSING else new
+        return spans
+
+    @property
+    def name(self) -> str:
+        """The scheme that these tags are written in."""
+        if self.letters & _CLOSING:
+            return "BILOU" if self.letters & {"L", "U"} else "BMES" if "M" in self.letters else "BIOES"
+        return "IOB1" if self.num_opened_inside and not self.num_opened_by_begin else "BIO"
+
+    def log(self, notes: Notes) -> None:
+        """Say which scheme it is, and how many spans do not keep to it."""
+        if not self.letters:
+            return
+        notes.say(f"tags are {self.name}")
+        if self.name != "IOB1" and self.num_opened_inside:
+            notes.say(
+                f"spans that do not open as {self.name} wants, read all the same: {self.num_opened_inside:,}"
+            )
+        if self.letters & _CLOSING and self.num_left_open:
+            notes.say(
+                f"spans that do not close as {self.name} wants, read all the same: {self.num_left_open:,}"
+            )
+
+
+def _parse(tag: str) -> tuple[str, str]:
+    """Return the letter of a tag and its label."""
+    match = _TAG.fullmatch(tag)
+    if match is None:
+        raise Unusable(f"tag {shown(tag)}; expected O, or B- I- M- E- L- S- U- and a label")
+    return match[1] or "O", match[2] or _WITHOUT_LABEL
+
+
+def tagged_text(
+    tokens: Sequence[str], tags: Sequence[str], scheme: TagScheme
+) -> tuple[str, tuple[Span, ...]]:
+    """Return the text of ``tokens`` and the spans of ``tags`` in its code points."""
+    text, places = join_tokens(tokens)
+    spans = scheme.spans(tags)
+    return text, tuple(Span(places[s.start][0], places[s.end - 1][1], s.label) for s in spans)
+
+
+def join_tokens(tokens: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text that ``tokens`` were cut from, as far as it can be known, and where each stands in it.
+
+    A space parts them, but for the characters of Chinese and Japanese. A sentence of single characters with
+    such among them was cut everywhere: nothing parts them, or "2019" would become "2 0 1 9".
+    """
+    is_cut_everywhere = all(len(token) == 1 for token in tokens) and any(map(_is_unspaced, tokens))
+    parts: list[str] = []
+    places, length = [], 0
+    for before, token in zip(["", *tokens], tokens, strict=False):
+        is_joined = is_cut_everywhere or _is_unspaced(before[-1:]) and _is_unspaced(token[:1])
+        if before and not is_joined:
+            parts.append(" ")
+            length += 1
+        parts.append(token)
+        places.append((length, length + len(token)))
+        length += len(token)
+    return "".join(parts), places
+
+
+def _is_unspaced(character: str) -> bool:
+    return bool(character) and (is_chinese(character) or _UNSPACED.match(character) is not None)

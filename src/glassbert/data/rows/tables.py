@@ -1,0 +1,188 @@
+"""CSV and TSV: rows of cells to records by role.
+
+TSV has no quotes: a `"` is a character of the text. CSV has the quotes of RFC 4180, in which a cell may
+hold commas, quotes and line ends.
+"""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from glassbert.data.examples import BadRow, ReadOptions, TaskName
+from glassbert.data.rows.columns import (
+    REQUIRED,
+    check_roles,
+    find_columns,
+    guess_columns,
+    is_number,
+    named,
+    take_what_is_left,
+)
+from glassbert.data.rows.lines import Ahead, Lines
+from glassbert.data.rows.record import Notes, Record, shown
+from glassbert.errors import DataError, UserError
+
+_SAMPLE_ROWS = 200
+_DELIMITERS = (",", "\t", ";")
+# A quote that is never closed takes in all that follows: it is told when the cell has become this long.
+_LONGEST_CELL = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    where: str
+    cells: list[str]
+    problem: str | None = None
+
+
+def read_table(
+    task: TaskName, lines: Lines, format: str, options: ReadOptions, notes: Notes, *, is_stream: bool = False
+) -> Iterator[Record | BadRow]:
+    """Yield the rows of a table by role.
+
+    Args:
+        is_stream: rows may come slowly, one at a time: look ahead only where nothing else tells the columns.
+    """
+    rows = Ahead(_csv_rows(lines, notes) if format == "csv" else _tsv_rows(lines))
+    first = next(iter(rows.peek(1)), None)
+    if first is None:
+        return
+    if first.problem is not None:
+        raise DataError(f"{first.where}: {first.problem}")
+    told = check_roles(task, options.columns)
+    sample = [first.cells] if is_stream else _sample(rows)
+    if _has_header(task, sample, told, lines.name):
+        names = [cell.strip() for cell in next(rows).cells]
+        columns = _named_columns(task, names, told, lines.name, notes, [] if is_stream else sample[1:])
+    else:
+        is_plain = len(first.cells) == len(REQUIRED[task])
+        columns = _numbered_columns(task, sample if is_plain else _sample(rows), told, lines.name, notes)
+    yield from _records(rows, columns, len(first.cells))
+
+
+def _sample(rows: Ahead[_Row]) -> list[list[str]]:
+    return [row.cells for row in rows.peek(_SAMPLE_ROWS) if row.problem is None]
+
+
+def _records(rows: Iterator[_Row], columns: dict[str, int], num_columns: int) -> Iterator[Record | BadRow]:
+    for row in rows:
+        if row.problem is not None:
+            yield BadRow(row.where, row.problem)
+        elif len(row.cells) != num_columns:
+            yield BadRow(row.where, f"{len(row.cells)} columns, expected {num_columns}")
+        else:
+            yield Record(row.where, {role: row.cells[column] for role, column in columns.items()})
+
+
+def _tsv_rows(lines: Lines) -> Iterator[_Row]:
+    for line in lines:
+        if line.strip():
+            yield _Row(lines.where, line.split("\t"))
+
+
+def _csv_rows(lines: Lines, notes: Notes) -> Iterator[_Row]:
+    # The limit is one for the whole process and has no other way to be set.
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    reader = csv.reader((line + "\n" for line in lines), delimiter=_delimiter(lines, notes), strict=True)
+    while True:
+        where = f"{lines.name}:{lines.number + 1}"
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if "end of data" in str(error) or "limit" in str(error):
+                raise DataError(
+                    f'{where}: a quote (") that opens here is never closed; close or double it'
+                ) from None
+            yield _Row(where, [], f"not CSV ({error}); quotes within a quoted cell are doubled")
+            continue
+        if cells and any(cell.strip() for cell in cells):
+            yield _Row(where, cells)
+
+
+def _delimiter(lines: Lines, notes: Notes) -> str:
+    """Return what parts the cells: a comma, or what the first line has instead."""
+    first = "".join(lines.peek_texts(1))
+    delimiter = next((delimiter for delimiter in _DELIMITERS if delimiter in first), ",")
+    if delimiter != ",":
+        notes.say(f"cells are parted by {delimiter!r}")
+    return delimiter
+
+
+def _has_header(task: TaskName, rows: list[list[str]], told: dict[str, str], name: str) -> bool:
+    """Tell whether the first row names the columns: by usual names, or by words above a column of numbers."""
+    first = rows[0]
+    by_name = [column for column in told.values() if not column.isdecimal()]
+    for column in by_name:
+        if named(column, first) is None:
+            raise UserError(f"{name}: no column {column!r}; the first row is {', '.join(map(shown, first))}")
+    if by_name:
+        return True
+    others = [row for row in rows[1:] if len(row) == len(first)]
+    if any(map(is_number, first)):
+        return False
+    found = find_columns(task, first, {})
+    if all(role in found for role in REQUIRED[task]):
+        return True
+    for role in {"label", "score"} & set(found):
+        place = first.index(found[role])
+        if all(row[place] != first[place] for row in others):
+            return True
+    return len(others) > 1 and any(
+        cell.strip() and all(is_number(row[column]) for row in others) for column, cell in enumerate(first)
+    )
+
+
+def _named_columns(
+    task: TaskName, names: list[str], told: dict[str, str], name: str, notes: Notes, rows: list[list[str]]
+) -> dict[str, int]:
+    """Return the columns of a table with a header; those of unknown names by what is left, or by ``rows``."""
+    for column in told.values():
+        if named(column, names) is None:
+            raise UserError(f"{name}: no column {column!r}; the columns are {', '.join(map(shown, names))}")
+    found = find_columns(task, names, told)
+    if rows and found:
+        found |= take_what_is_left(task, found, names)
+    elif rows:
+        found = {role: names[column] for role, column in (guess_columns(task, rows) or {}).items()}
+    for role in REQUIRED[task]:
+        if role not in found:
+            raise DataError(
+                f"{name}: none of the columns {', '.join(map(shown, names))} is known as the {role}; "
+                f"name it with --set data.columns.{role}=NAME"
+            )
+    for column in found.values():
+        if names.count(column) > 1:
+            raise DataError(f"{name}: two columns are named {column!r}; give each a name of its own")
+    notes.say("columns: " + ", ".join(f"{role} = {shown(column)}" for role, column in found.items()))
+    unused = [column for column in names if column not in found.values()]
+    if unused:
+        notes.say("columns that are not used: " + ", ".join(map(shown, unused)))
+    return {role: names.index(column) for role, column in found.items()}
+
+
+def _numbered_columns(
+    task: TaskName, rows: list[list[str]], told: dict[str, str], name: str, notes: Notes
+) -> dict[str, int]:
+    """Return the columns of a table without a header."""
+    num_columns = len(rows[0])
+    columns = {role: int(column) for role, column in told.items()}
+    for role, column in columns.items():
+        if column >= num_columns:
+            raise UserError(f"{name}: data.columns.{role}={column}; the columns are 0 to {num_columns - 1}")
+    missing = [role for role in REQUIRED[task] if role not in columns]
+    left = [column for column in range(num_columns) if column not in columns.values()]
+    if told and len(missing) == len(left):
+        columns |= dict(zip(missing, left, strict=True))
+    elif not told:
+        columns = guess_columns(task, rows) or {}
+    if not all(role in columns for role in REQUIRED[task]):
+        cells = ", ".join(f"{number}: {shown(cell)}" for number, cell in enumerate(rows[0]))
+        wanted = (*REQUIRED[task], "answers" if task == "answer" else "label")
+        raise DataError(
+            f"{name}: {num_columns} columns without a header, which does not tell what they hold ({cells}); "
+            f"say it with {' '.join(f'--set data.columns.{role}=NUMBER' for role in wanted)}"
+        )
+    notes.say("no header: " + ", ".join(f"column {column} is the {role}" for role, column in columns.items()))
+    return columns

@@ -1,0 +1,129 @@
+"""The second part of the demo: the model that comes with the package, as it is and fine-tuned for a task."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from glassbert.demo.story import SEED, Story, finished
+from glassbert.demo.topics import SPLITS, Split, notes
+from glassbert.model_names import DEMO
+
+if TYPE_CHECKING:
+    from glassbert.inference.model import Model
+
+# With the piece that was taken out.
+MASKED = {
+    "The river flows into the [MASK].": "sea",
+    "The army won the [MASK] of Waterloo.": "battle",
+    "她毕业于北京大学，后来是大[MASK]的教授。": "学",
+    "中华人民共和[MASK]成立于1949年。": "国",
+}
+NUM_NOTES: dict[Split, int] = {"train": 640, "dev": 120, "test": 200}
+EPOCHS = 4
+TEXTS = (
+    "The singer and the orchestra rehearsed until midnight.",
+    "Two goals in the last minute decided the match.",
+    "我们坐火车去机场。",
+    "晚饭有汤、米饭和水果。",
+)
+
+
+def tell_tasks(story: Story, folder: Path, *, is_kept: bool) -> None:
+    """Fill masks, fine-tune, evaluate and predict."""
+    from glassbert.inference.model import load
+
+    with story.step("Fill masks with the model that comes with the package", f"glassbert fill {DEMO} ..."):
+        _fill(story)
+    with story.step(
+        "Teach it a task: what is a sentence about?",
+        f"glassbert train classify --model {DEMO} --train notes/train.jsonl --dev notes/dev.jsonl",
+    ):
+        _fine_tune(story, folder)
+    model = load(folder / "classify")
+    with story.step(
+        "Measure it on sentences that are phrased as none before, with some new words",
+        "glassbert evaluate classify notes/test.jsonl --report report.html",
+    ):
+        _evaluate(story, folder, model, is_kept=is_kept)
+    with story.step("Ask it: a text alone and in a batch gets the same answer", "glassbert predict classify"):
+        _predict(story, model)
+
+
+def _fill(story: Story) -> None:
+    from glassbert.inference.model import load
+
+    model = load(DEMO)
+    num_pieces = len(model.tokenizer.vocabulary)
+    filled = []
+    for text, piece in MASKED.items():
+        candidates = model.fill(text, top=num_pieces)[0]
+        best = [vars(one) for one in candidates[:3]]
+        rank = next((rank for rank, one in enumerate(candidates, start=1) if one.token == piece), None)
+        shown = ", ".join(f"{one['token']} {one['score']:.3f}" for one in best)
+        place = "no piece" if rank is None else f"guess {rank:,} of {num_pieces:,}"
+        story.log(f"{text}  {shown}; what stood there, {piece}, is {place}")
+        filled.append({"text": text, "candidates": best, "piece": piece, "rank": rank})
+    story.numbers["fill"] = filled
+
+
+def _fine_tune(story: Story, folder: Path) -> None:
+    from glassbert.runs.api import train
+
+    (folder / "notes").mkdir()
+    for split in SPLITS:
+        rows = notes(split, NUM_NOTES[split], seed=SEED)
+        story.log(f"{split:<5} {len(rows):>4} rows, such as {rows[0].text} ({rows[0].label})")
+        lines = (json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in rows)
+        (folder / "notes" / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+    result = finished(
+        train(
+            "classify",
+            model=DEMO,
+            train=folder / "notes" / "train.jsonl",
+            dev=folder / "notes" / "dev.jsonl",
+            out=folder / "classify",
+            log=story.log,
+            epochs=EPOCHS,
+            log_every=20,
+            seed=SEED,
+        )
+    )
+    story.numbers["fine_tune"] = {
+        "rows": NUM_NOTES,
+        "steps": result.step,
+        "best_step": result.best_step,
+        "metrics": dict(result.metrics),
+    }
+
+
+def _evaluate(story: Story, folder: Path, model: "Model", *, is_kept: bool) -> None:
+    from glassbert.data.examples import ReadOptions
+    from glassbert.evaluation.evaluate import evaluate_file, with_run
+    from glassbert.reports.page import write_report
+    from glassbert.reports.terminal import render
+
+    test, page = folder / "notes" / "test.jsonl", folder / "report.html"
+    evaluation = evaluate_file(model, "classify", "classify", test, ReadOptions(), story.log)
+    story.tell_all(render(evaluation).splitlines())
+    write_report(page, with_run(evaluation, folder / "classify"))
+    story.log(
+        f"The same with plots: {page}" if is_kept else "The same with plots: report.html with --out DIR"
+    )
+    story.numbers["evaluate"] = evaluation.to_json()
+
+
+def _predict(story: Story, model: "Model") -> None:
+    together = model.predict(TEXTS)
+    alone = [model.predict([text])[0] for text in TEXTS]
+    for text, one in zip(TEXTS, together, strict=True):
+        story.log(f"{one.label:<8} {one.score:.3f}  {text}")
+    difference = max(
+        abs(one.scores[label] - other.scores[label])
+        for one, other in zip(together, alone, strict=True)
+        for label in one.scores
+    )
+    story.log(f"largest difference between alone and in a batch: {difference:.1e}")
+    story.numbers["predict"] = {
+        "rows": [{"text": text, **one.to_json()} for text, one in zip(TEXTS, together, strict=True)],
+        "largest_difference": difference,
+    }

@@ -1,0 +1,13 @@
+"""How wide the CPU computes: some ways to do the same work pay only with wide vectors, others without."""
+
+from functools import cache
+
+import torch
+
+_FLOATS = {"AVX2": 8, "AVX512": 16}
+
+
+@cache
+def simd_width() -> int:
+    """Return how many float32 numbers torch computes with at once; 1 where it does not say."""
+    return _FLOATS.get(torch.backends.cpu.get_cpu_capability(), 1)

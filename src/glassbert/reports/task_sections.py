@@ -1,0 +1,117 @@
+"""The section with the results of the task: one for each kind of report."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from glassbert.evaluation.result import Evaluation
+from glassbert.metrics.answers import AnswerReport
+from glassbert.metrics.classes import ClassReport, ClassScore, MultiLabelReport
+from glassbert.metrics.regression import RegressionReport
+from glassbert.metrics.spans import SpanReport
+from glassbert.reports.html import figure, figures, section, table
+from glassbert.reports.markup import Markup
+from glassbert.reports.plots import Bar, bars, heat_map, points
+from glassbert.reports.wording import length_in_words, number, share
+
+# A larger matrix is no picture any more; the most frequent confusions are listed instead.
+MAX_HEAT_MAP = 30
+MAX_BARS = 30
+MAX_CONFUSIONS = 12
+
+
+def results(evaluation: Evaluation) -> Iterator[Markup]:
+    """Yield the sections for the kind of report."""
+    report = evaluation.report
+    if isinstance(report, ClassReport):
+        yield _classes("Classes", "class", report.per_class)
+        yield _confusion(report)
+    elif isinstance(report, MultiLabelReport):
+        yield _classes("Classes", "class", report.per_class)
+    elif isinstance(report, SpanReport):
+        yield _classes("Types of spans", "type", report.per_type)
+        yield _span_mistakes(report)
+    elif isinstance(report, AnswerReport):
+        yield _answers(report)
+    elif isinstance(report, RegressionReport) and evaluation.points:
+        plot = points("points", "Guess over gold", evaluation.points, x_name="gold", y_name="guess")
+        yield section("Guesses", figures((plot, "On the diagonal guess and gold agree.")))
+
+
+def _classes(title: str, name: str, scores: Sequence[ClassScore]) -> Markup:
+    columns = (name, "precision", "recall", "F1", "gold", "guessed")
+    rows = [
+        (score.label, number(score.precision), number(score.recall), number(score.f1), f"{score.support:,}")
+        + (f"{score.guessed:,}",)
+        for score in scores
+    ]
+    content = [table(title, columns, rows)]
+    if 1 < len(scores) <= MAX_BARS:
+        worst_first = sorted(scores, key=lambda score: score.f1)
+        rows_of_plot = [Bar(score.label, score.f1, number(score.f1)) for score in worst_first]
+        plot = bars("f1-bars", f"F1 of each {name}", rows_of_plot, highest=1.0)
+        content.append(figures((plot, f"F1 of each {name}, the hardest first.")))
+    return section(title, *content)
+
+
+def _confusion(report: ClassReport) -> Markup:
+    wrong = report.confusion - np.diag(np.diag(report.confusion))
+    content = []
+    if len(report.labels) <= MAX_HEAT_MAP:
+        plot = heat_map("confusion", "Confusion matrix", report.labels, report.confusion)
+        caption = "Rows are gold, columns are guesses; the shade is the share of the row."
+        content.append(figure(plot, caption, is_wide=True))
+    order = np.argsort(-wrong, axis=None, kind="stable")[:MAX_CONFUSIONS].tolist()
+    cells = [divmod(cell, len(report.labels)) for cell in order]
+    rows = [
+        (
+            report.labels[row],
+            report.labels[column],
+            share(int(wrong[row, column]), int(report.confusion[row].sum())),
+        )
+        for row, column in cells
+        if wrong[row, column]
+    ]
+    if rows and len(report.labels) > 2:
+        columns = ("gold", "guess", "times (share of gold)")
+        content.append(table("Most frequent confusions", columns, rows, texts=["guess"]))
+    return section("Confusions", *content)
+
+
+def _span_mistakes(report: SpanReport) -> Markup:
+    mistakes = report.mistakes
+    named = {
+        "right": report.right,
+        "wrong label": mistakes.wrong_label,
+        "wrong bounds": mistakes.wrong_bounds,
+        "missed": mistakes.missed,
+        "invented": mistakes.invented,
+    }
+    rows = [Bar(name, count, f"{count:,}") for name, count in named.items()]
+    plot = bars("span-mistakes", "What became of the spans", rows)
+    caption = (
+        "Gold spans that were found, guessed with another label, overlapped by a wrong guess, or missed;"
+    )
+    return section("Mistakes by kind", figures((plot, f"{caption} and guesses where there is nothing.")))
+
+
+def _answers(report: AnswerReport) -> Markup:
+    columns = ("questions", "exact match", "F1", "count")
+    parts = {"with an answer": report.has_answer, "without an answer": report.no_answer}
+    rows = [
+        (name, number(part.exact_match), number(part.f1), f"{part.support:,}")
+        for name, part in parts.items()
+        if part.support
+    ]
+    rows += [
+        (length_in_words(score), number(score.exact_match), number(score.f1), f"{score.support:,}")
+        for score in report.by_length
+    ]
+    plot = bars(
+        "by-length",
+        "F1 by length of the answer",
+        [Bar(length_in_words(score), score.f1, f"{score.f1:.3f}") for score in report.by_length],
+        highest=1.0,
+    )
+    caption = "F1 by the length of the shortest accepted answer, in words or Chinese characters."
+    return section("Answers", table("Answers", columns, rows), figures((plot, caption)))

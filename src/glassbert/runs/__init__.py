@@ -1,0 +1,1 @@
+"""A recipe becomes a finished folder."""

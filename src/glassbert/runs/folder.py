@@ -1,0 +1,97 @@
+"""A run folder belongs to one recipe on one text: the same command goes on with it, another is refused."""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from glassbert.errors import DataError, UserError
+from glassbert.runs.recipe import read_recipe, write_recipe
+from glassbert.storage import locked, read_json, write_atomically, write_json
+from glassbert.training.processes import is_main_process
+from glassbert.training.settings import FREE_TO_CHANGE
+
+RECIPE = "recipe.toml"
+DATA = "data.json"
+Tables = dict[str, dict[str, Any]]
+
+
+def open_run(out: Path, tables: Tables, complete: Callable[[Tables], Tables] = dict) -> None:
+    """Write recipe.toml into the run folder; refuse one that belongs to another run.
+
+    Args:
+        complete: Adds what a recipe does not say: that of an older run knows no settings that came later.
+    """
+    text = write_recipe(tables)
+    path = out / RECIPE
+    if path.is_file():
+        found = read_recipe(path)
+        if _kind(found) != _kind(tables):
+            raise UserError(f"{out} holds a run of {_kind(found)}; name another folder with --out")
+        before = complete(found)
+        difference = first_difference(write_recipe(before), text)
+        if difference:
+            raise UserError(f"{out} holds a run with another {difference}; name another folder with --out")
+    elif out.is_dir() and _holds_other_things(out):
+        raise UserError(f"{out} is not empty and holds no run; name another folder with --out")
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text.encode("utf-8"))
+
+
+def _kind(tables: Tables) -> str:
+    return str(tables.get("task", {}).get("name", "pretrain"))
+
+
+def _holds_other_things(out: Path) -> bool:
+    names = {path.name for path in out.iterdir()}
+    # Another process may have claimed the folder at this very moment, or was killed while it did.
+    return RECIPE not in names and any(not name.startswith(".") for name in names)
+
+
+def lock_run(out: Path) -> AbstractContextManager[None]:
+    """Keep other commands out of a run folder; those that torchrun started work in it together.
+
+    A second run in it would sweep away what the first is writing.
+    """
+    return locked(out, "another run") if is_main_process() else nullcontext()
+
+
+def check_data(out: Path, data: Mapping[str, Any]) -> None:
+    """Write data.json into the run folder; refuse to go on with text that has changed."""
+    path = out / DATA
+    before = read_json(path) if path.is_file() else {}
+    for name, now in data.items():
+        if name in before and before[name] != now:
+            amounts = [f"{one['num_tokens']:,} tokens" for one in (before[name], now) if "num_tokens" in one]
+            raise DataError(
+                f"data.{name} is not the text that {out} was begun with"
+                + (f" ({', now '.join(amounts)})" if len(amounts) == 2 else "")
+                + "; bring it back as it was, or name another folder with --out"
+            )
+    write_json(path, data)
+
+
+def first_difference(old: str, new: str) -> str | None:
+    """Return the first setting that differs between two recipes and matters to what is computed."""
+    before, after = tomllib.loads(old), tomllib.loads(new)
+    for name in after:
+        for key in sorted({*before.get(name, {}), *after[name]}):
+            if name == "train" and key in FREE_TO_CHANGE:
+                continue
+            was, now = before.get(name, {}).get(key), after[name].get(key)
+            if was != now:
+                return f"{name}.{key} ({was!r}, now {now!r})"
+    return None
+
+
+def plain_tables(tables: Mapping[str, Mapping[str, Any]]) -> Tables:
+    """Return the tables of a recipe with paths as strings and without what is not set."""
+    return {
+        name: {
+            key: str(value) if isinstance(value, Path) else value
+            for key, value in table.items()
+            if value is not None
+        }
+        for name, table in tables.items()
+    }

@@ -1,0 +1,1 @@
+"""The answer to a question as a span of a text."""

@@ -1,0 +1,441 @@
+"""Answer a question with a part of a context, or say that the context holds no answer.
+
+The model sees the question and a window of the context, [CLS] question [SEP] context [SEP], and scores every
+piece as the first and as the last of the answer; [CLS] stands for no answer. A context of any length is read
+in overlapping windows. Answers are exact substrings of the context.
+
+Legend: B inputs of a batch, L tokens of the longest, N pieces of a context, W pieces of one window of it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field
+from functools import cached_property
+from typing import Any, get_args
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from glassbert.config import ModelConfig
+from glassbert.data.corpus.shards import starts_word
+from glassbert.data.examples import AnswerExample, TaskName
+from glassbert.errors import DataError, UserError
+from glassbert.metrics.answers import (
+    AnswerReport,
+    Measure,
+    MeasureName,
+    best_no_answer_threshold,
+    cmrc,
+    measure_for,
+    squad,
+)
+from glassbert.metrics.calibration import Calibration, fit_temperature, score_calibration
+from glassbert.model.bert import Output
+from glassbert.model.layout import Layout, unpack
+from glassbert.tasks.answer.rows import answers_by_number, placed_answer, remarks, right_answers, survey
+from glassbert.tasks.answer.spans import (
+    ScoredSpan,
+    best_spans,
+    context_windows,
+    log_probabilities,
+    merge_spans,
+    window_target,
+)
+from glassbert.tasks.task import (
+    HeadSpec,
+    Input,
+    Tuning,
+    WindowSettings,
+    length_limit,
+    with_specials,
+)
+from glassbert.text.alignment import as_offsets, characters_of_pieces, shares_character
+from glassbert.text.characters import is_chinese
+from glassbert.text.piece_stream import stream_pieces
+from glassbert.text.windows import Window
+from glassbert.text.wordpiece.tokenizer import Pieces, Tokenizer
+
+IGNORED = -100
+USUAL_MAX_PIECES = 30
+"""Of an answer, unless more than a few of the training answers are longer."""
+LONG_SHARE = 0.005
+LOWEST = -1e4
+"""A logit that no real one is below, for places that are no place of an answer."""
+MAX_WINDOWS_TO_FIT = 2048
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerSettings(WindowSettings):
+    """The `[task]` table of answer."""
+
+    max_answer: int | None = None
+    """Pieces of the longest answer; when absent, so many that nearly all training answers fit."""
+    n_best: int = 5
+    """Answers that are told, the best among them."""
+    measure: MeasureName | None = None
+    """squad: words, for English; cmrc: characters, for Chinese; when absent, by the answers' script."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("max_answer", "n_best"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"task.{name}={value}; expected at least 1")
+        if self.measure is not None and self.measure not in get_args(MeasureName):
+            raise UserError(
+                f"task.measure={self.measure!r}; expected one of {', '.join(get_args(MeasureName))}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAnswer:
+    """A part of the context that could be the answer."""
+
+    answer: str
+    start: int
+    """First character, in code points."""
+    end: int
+    score: float
+    """The probability of its first piece times that of its last, in the window that shows it best."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPrediction:
+    """What the model answers; an empty text without a place when it sees no answer."""
+
+    answer: str
+    start: int | None
+    end: int | None
+    score: float
+    """The probability of the answer, or of there being none."""
+    n_best: tuple[FoundAnswer, ...]
+    """The likeliest parts of the context, whether or not one of them is the answer."""
+    no_answer_score: float
+    """How much likelier no answer is than the best one, in logarithms: above the threshold there is none."""
+    tokens: int
+    """Tokens of question and context, specials included."""
+    truncated: bool = False
+    uncalibrated: float = 0.0
+    """The score before the temperature that the held-out rows taught."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `predict` prints."""
+        content = asdict(self)
+        del content["uncalibrated"]
+        return content
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extract:
+    """The form of answer; see `Task` for what its members mean."""
+
+    tokenizer: Tokenizer
+    max_length: int
+    settings: AnswerSettings = field(default_factory=AnswerSettings)
+    max_pieces: int = USUAL_MAX_PIECES
+    """Of the longest answer."""
+    has_whole_words: bool = True
+    """Whether no answer begins or ends inside a word, because none in training did."""
+    can_be_none: bool = False
+    """Whether a question may have no answer, because some in training had none."""
+    threshold: float = 0.0
+    """The no-answer score above which the answer is none."""
+    temperature: float = 1.0
+    """What the weights of the head were divided by after training."""
+    extra: None = None
+    name: TaskName = "answer"
+
+    @classmethod
+    def for_training(
+        cls,
+        name: TaskName,
+        settings: AnswerSettings,
+        tokenizer: Tokenizer,
+        train: Sequence[AnswerExample],
+        dev: Sequence[AnswerExample],
+        *,
+        max_length: int,
+        **known: Any,
+    ) -> tuple["Extract", list[str]]:
+        num_impossible = sum(not right_answers(example) for example in train)
+        if num_impossible == len(train):
+            raise DataError(
+                f"none of the {len(train)} training questions has an answer; nothing can be learnt"
+            )
+        placement, lengths = survey(train, tokenizer)
+        longest = settings.max_answer or max(
+            USUAL_MAX_PIECES, int(np.quantile(lengths or [0], 1 - LONG_SHARE, method="higher"))
+        )
+        form = cls(
+            tokenizer=tokenizer,
+            max_length=length_limit(settings, max_length),
+            settings=settings,
+            max_pieces=longest,
+            has_whole_words=placement.has_whole_words,
+            can_be_none=num_impossible > 0,
+            name=name,
+        )
+        return form, remarks(train, dev, longest) + placement.notes("answers")
+
+    @classmethod
+    def from_run(
+        cls,
+        name: TaskName,
+        run: Mapping[str, Any],
+        tokenizer: Tokenizer,
+        config: ModelConfig,
+        *,
+        max_length: int,
+    ) -> "Extract":
+        return cls(
+            tokenizer=tokenizer,
+            max_length=min(max_length, run.get("max_length", max_length)),
+            settings=AnswerSettings(
+                stride=run.get("stride"),
+                metric=run.get("metric"),
+                n_best=run.get("n_best", AnswerSettings.n_best),
+                measure=run.get("measure"),
+            ),
+            max_pieces=run.get("max_answer", USUAL_MAX_PIECES),
+            has_whole_words=run.get("whole_words", True),
+            # Whether a model of others has learnt to give no answer cannot be told from its folder.
+            can_be_none=run.get("can_be_none", False),
+            threshold=run.get("threshold", 0.0),
+            temperature=run.get("temperature", 1.0),
+            name=name,
+        )
+
+    def to_run(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "max_length": self.max_length,
+            "stride": self.settings.stride,
+            "metric": self.best_by,
+            "n_best": self.settings.n_best,
+            "measure": self.settings.measure,
+            "max_answer": self.max_pieces,
+            "whole_words": self.has_whole_words,
+            "can_be_none": self.can_be_none,
+            "threshold": self.threshold,
+            "temperature": self.temperature,
+        }
+
+    @property
+    def best_by(self) -> str:
+        return self.settings.metric or "f1"
+
+    @property
+    def loss_weights(self) -> Mapping[str, float]:
+        return {"loss": 1.0}
+
+    def head(self) -> HeadSpec:
+        return HeadSpec("answer")
+
+    def inputs(self, examples: Sequence[AnswerExample], *, with_targets: bool) -> list[list[Input]]:
+        questions = self.tokenizer.ids_of_batch([example.question for example in examples])
+        contexts = [example.context for example in examples]
+        if not with_targets:
+            rows = zip(examples, questions, self.tokenizer.ids_of_batch(contexts), strict=True)
+            return [self._inputs_of(number, *row) for number, row in enumerate(rows)]
+        pieces = stream_pieces(self.tokenizer, contexts)
+        return [
+            self._inputs_of(number, example, question, of_context.ids, of_context)
+            for number, (example, question, of_context) in enumerate(
+                zip(examples, questions, pieces, strict=True)
+            )
+        ]
+
+    def losses(self, output: Output, inputs: Sequence[Input]) -> dict[str, Tensor]:
+        assert output.span is not None
+        is_place = torch.from_numpy(np.concatenate([_is_place(one) for one in inputs]))
+        lengths = [one.window.num_pieces + 1 for one in inputs]
+        packed = output.span[is_place.to(output.span.device)].float()
+        logits = unpack(packed, Layout(tuple(lengths)))  # (B, longest W + 1, 2)
+        is_padding = torch.arange(logits.size(1)) >= torch.tensor(lengths)[:, None]
+        logits = logits.masked_fill(is_padding[:, :, None].to(logits.device), LOWEST)
+        targets = np.stack([one.target for one in inputs if one.target is not None])
+        gold = torch.from_numpy(targets).to(logits.device)  # (B, 2)
+        loss = F.cross_entropy(logits, gold, reduction="sum", ignore_index=IGNORED) / 2
+        return {"loss": loss, "accuracy": (logits.argmax(dim=1) == gold).all(dim=1).sum()}
+
+    def counts(self, inputs: Sequence[Input]) -> dict[str, int]:
+        known = sum(one.target is not None and int(one.target[0]) != IGNORED for one in inputs)
+        return {"loss": known, "accuracy": known}
+
+    def raw(self, output: Output, inputs: Sequence[Input]) -> list[NDArray[Any]]:
+        assert output.span is not None
+        by_input = output.span.float().cpu().split([len(one) for one in inputs])
+        # (W + 1, 2): [CLS], which stands for no answer, then the pieces of the context.
+        return [logits.numpy()[_is_place(one)] for logits, one in zip(by_input, inputs, strict=True)]
+
+    def predict(
+        self, example: AnswerExample, inputs: Sequence[Input], raw: Sequence[NDArray[Any]]
+    ) -> AnswerPrediction:
+        pieces = self.tokenizer.pieces_of(example.context)
+        offsets = as_offsets(pieces.offsets)
+        is_inside = np.append(shares_character(offsets), False)
+        if self.has_whole_words:
+            is_inside[:-1] |= ~self._starts_word[pieces.ids]
+        found, none = self._best(inputs, raw, is_inside, 1.0)
+        n_best = []
+        for start, stop, score in found:
+            first, end = characters_of_pieces(offsets, start, stop)
+            n_best.append(FoundAnswer(example.context[first:end], first, end, float(np.exp(score))))
+        margin = none - (found[0].score if found else LOWEST)
+        num_tokens = len(pieces.ids) + len(inputs[0]) - inputs[0].window.num_pieces
+        if not found or (self.can_be_none and margin > self.threshold):
+            chosen: tuple[str, int | None, int | None, float] = ("", None, None, float(np.exp(none)))
+        else:
+            chosen = astuple(n_best[0])
+        uncalibrated = chosen[3]
+        if self.temperature != 1.0:
+            before, none_before = self._best(inputs, raw, is_inside, 1 / self.temperature)
+            uncalibrated = float(np.exp(before[0].score if chosen[0] else none_before))
+        return AnswerPrediction(*chosen, tuple(n_best), margin, num_tokens, uncalibrated=uncalibrated)
+
+    def measure(
+        self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]
+    ) -> AnswerReport:
+        scorer = {"squad": squad, "cmrc": cmrc}[self._measure_name(examples)]
+        guess = {str(number): one.answer for number, one in enumerate(predictions)}
+        return scorer(answers_by_number(examples), guess)
+
+    def calibration(
+        self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]
+    ) -> Calibration | None:
+        gold = answers_by_number(examples)
+        measure = self.measure_of(examples)
+        is_right = [
+            measure.best(answers, one.answer)[0] == 1.0
+            for answers, one in zip(gold.values(), predictions, strict=True)
+        ]
+        scores = np.array([one.score for one in predictions])
+        before = np.array([one.uncalibrated for one in predictions])
+        return score_calibration(scores, before, np.array(is_right, dtype=np.bool_), self.temperature)
+
+    def measure_of(self, examples: Sequence[AnswerExample]) -> Measure:
+        """Return what says which answers to these questions are the same."""
+        return measure_for(self._measure_name(examples), answers_by_number(examples))
+
+    def tune(
+        self,
+        examples: Sequence[AnswerExample],
+        inputs: Sequence[Sequence[Input]],
+        raw: Sequence[Sequence[NDArray[Any]]],
+    ) -> Tuning:
+        temperature = _fitted_temperature(inputs, raw)
+        if not self.can_be_none or all(example.answers for example in examples):
+            return Tuning({}, temperature)
+        # The best answer whatever the threshold, and how much speaks for none.
+        cooled = [[logits / temperature for logits in windows] for windows in raw]
+        found = [self.predict(*one) for one in zip(examples, inputs, cooled, strict=True)]
+        guess = {str(number): one.n_best[0].answer if one.n_best else "" for number, one in enumerate(found)}
+        none = {str(number): one.no_answer_score for number, one in enumerate(found)}
+        best = best_no_answer_threshold(
+            answers_by_number(examples), guess, none, self._measure_name(examples)
+        )
+        threshold = best.exact_match_threshold if self.best_by == "exact_match" else best.f1_threshold
+        return Tuning({"threshold": _halfway_up(threshold, none.values())}, temperature)
+
+    def alarm(self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]) -> str | None:
+        if any(example.answers for example in examples) and not any(one.answer for one in predictions):
+            return "no question is answered"
+        return None
+
+    @cached_property
+    def _starts_word(self) -> NDArray[np.bool_]:
+        return starts_word(self.tokenizer.vocabulary)
+
+    def _inputs_of(
+        self,
+        number: int,
+        example: AnswerExample,
+        question: Sequence[int],
+        context: Sequence[int],
+        pieces: Pieces | None = None,
+    ) -> list[Input]:
+        overlapping = context_windows(
+            len(question),
+            len(context),
+            max_length=self.max_length,
+            stride=self.settings.stride,
+            where=example.where,
+        )
+        targets: Sequence[NDArray[np.int64] | None] = [None] * len(overlapping)
+        if pieces is not None:
+            targets = self._targets(example, pieces, overlapping)
+        found = []
+        for window, target in zip(overlapping, targets, strict=True):
+            ids, segments = with_specials(self.tokenizer, question, context[window.start : window.stop])
+            found.append(Input(ids, segments, number, window, target=target))
+        return found
+
+    def _targets(
+        self, example: AnswerExample, pieces: Pieces, overlapping: Sequence[Window]
+    ) -> list[NDArray[np.int64]]:
+        """Return where the first of the right answers starts and ends in each window: places as in `raw`."""
+        placed, _ = placed_answer(example, pieces, self._starts_word)
+        if right_answers(example) and not placed:
+            return [np.array([IGNORED, IGNORED])] * len(overlapping)  # without a piece it cannot be learnt
+        run = (placed[0].start, placed[0].stop) if placed else None
+        return [np.array(window_target(run, window), dtype=np.int64) for window in overlapping]
+
+    def _best(
+        self,
+        inputs: Sequence[Input],
+        raw: Sequence[NDArray[Any]],
+        is_inside: NDArray[np.bool_],
+        temperature: float,
+    ) -> tuple[list[ScoredSpan], float]:
+        """Return the best spans of all windows, and the score of no answer: that of the least sure window."""
+        found, none = [], np.inf
+        for one, logits in zip(inputs, raw, strict=True):
+            scores = log_probabilities(logits, temperature)
+            spans = best_spans(
+                scores[1:, 0],
+                scores[1:, 1],
+                is_inside[one.window.start : one.window.stop + 1],
+                max_pieces=self.max_pieces,
+                num_best=self.settings.n_best,
+            )
+            found.append((one.window, spans))
+            none = min(none, float(scores[0].sum()))
+        return merge_spans(found, self.settings.n_best), none
+
+    def _measure_name(self, examples: Sequence[AnswerExample]) -> MeasureName:
+        if self.settings.measure is not None:
+            return self.settings.measure
+        answers = [answer.text for example in examples for answer in example.answers or ()]
+        num_chinese = sum(any(map(is_chinese, text)) for text in answers)
+        return "cmrc" if 2 * num_chinese > len(answers) else "squad"
+
+
+def _is_place(one: Input) -> NDArray[np.bool_]:
+    """Tell which tokens an answer can start or end at, or none: [CLS] and the pieces of the context."""
+    is_place = np.zeros(len(one), dtype=np.bool_)
+    is_place[0] = True
+    is_place[len(one) - 1 - one.window.num_pieces : -1] = True
+    return is_place
+
+
+def _halfway_up(threshold: float, scores: Iterable[float]) -> float:
+    """Return what divides the scores as ``threshold`` does, away from those on both sides."""
+    return (threshold + min((score for score in scores if score > threshold), default=threshold)) / 2
+
+
+def _fitted_temperature(inputs: Sequence[Sequence[Input]], raw: Sequence[Sequence[NDArray[Any]]]) -> float:
+    """Return the temperature at which the right starts and ends are likeliest."""
+    flat = [
+        (one.target, logits)
+        for windows, of_windows in zip(inputs, raw, strict=True)
+        for one, logits in zip(windows, of_windows, strict=True)
+        if one.target is not None and one.target[0] != IGNORED
+    ][:MAX_WINDOWS_TO_FIT]
+    if not flat:
+        return 1.0
+    logits = np.full((len(flat), 2, max(len(logits) for _, logits in flat)), LOWEST)
+    for row, (_, of_window) in zip(logits, flat, strict=True):
+        row[:, : len(of_window)] = of_window.T
+    return fit_temperature(logits.reshape(2 * len(flat), -1), np.concatenate([target for target, _ in flat]))

@@ -1,0 +1,388 @@
+"""Classify a text or a pair of texts: one label, any number of labels, or a number.
+
+Legend: B inputs of a batch, C labels, N examples.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from glassbert.config import ModelConfig, ProblemType
+from glassbert.data.examples import Kind, TaskName, TextExample
+from glassbert.errors import DataError, UserError
+from glassbert.metrics.calibration import (
+    Calibration,
+    calibration,
+    confidences,
+    fit_temperature,
+    probabilities,
+)
+from glassbert.metrics.classes import classification, multi_label
+from glassbert.metrics.regression import regression
+from glassbert.metrics.thresholds import threshold_for
+from glassbert.model.bert import Output
+from glassbert.tasks.classify.rows import check_labels, class_weights, kind_of, label_set
+from glassbert.tasks.long_text import excerpts
+from glassbert.tasks.task import HeadSpec, Input, Report, TaskSettings, Tuning, length_limit, with_specials
+from glassbert.text.wordpiece.tokenizer import Tokenizer
+
+PROBLEM_TYPES: dict[Kind, ProblemType] = {
+    "single": "single_label_classification",
+    "multi": "multi_label_classification",
+    "regression": "regression",
+}
+USUAL_METRIC: dict[Kind, str] = {"single": "accuracy", "multi": "micro_f1", "regression": "spearman"}
+WANTED_ACCURACIES = (0.9, 0.95, 0.99)
+"""For each, run.json keeps from which score on the model is that often right."""
+SCORE = "score"
+"""The name of the one output of a regression."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifySettings(TaskSettings):
+    """The `[task]` table of classify and pair."""
+
+    class_weights: str = "none"
+    """How much each label counts: none, balanced (the rarer the more), or a file of labels and weights."""
+    focal_gamma: float = 0.0
+    """Focal loss: how much less a text counts that the model is already sure of; 0 is plain cross-entropy."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.focal_gamma < 0:
+            raise UserError(f"task.focal_gamma={self.focal_gamma}; expected 0 or more, such as 2")
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPrediction:
+    """What the model says of a text."""
+
+    label: str | None
+    """The likeliest label; None for a number."""
+    score: float
+    """The probability of that label, or the number."""
+    scores: Mapping[str, float]
+    """The probability of every label."""
+    tokens: int
+    """Tokens of the text, specials included; those that were cut are not counted."""
+    truncated: bool
+    """Whether some of the text was left out."""
+    labels: tuple[str, ...] | None = None
+    """With any number of labels: those whose probability reaches the threshold."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `predict` prints."""
+        content = asdict(self)
+        if self.labels is None:
+            del content["labels"]
+        return content
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classify:
+    """The form of classify and of pair; see `Task` for what its members mean."""
+
+    name: TaskName
+    kind: Kind
+    labels: tuple[str, ...]
+    """In the order of the logits; a single one for a regression."""
+    tokenizer: Tokenizer
+    max_length: int
+    settings: ClassifySettings = field(default_factory=ClassifySettings)
+    weights: NDArray[np.float32] | None = None
+    """How much each label counts in the loss, (C,)."""
+    threshold: float = 0.5
+    """With any number of labels: the probability from which a label is given."""
+    temperature: float = 1.0
+    """What the weights of the head were divided by after training; scores need no further correction."""
+    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    """From which score on the model is right as often as wanted, on held-out rows; by that share, as text."""
+    takes_any: bool = False
+    """Whether it is not known if one text or two are expected: a folder of others does not say."""
+    extra: None = None
+
+    @classmethod
+    def for_training(
+        cls,
+        name: TaskName,
+        settings: ClassifySettings,
+        tokenizer: Tokenizer,
+        train: Sequence[TextExample],
+        dev: Sequence[TextExample],
+        *,
+        max_length: int,
+        kind: Kind | None = None,
+    ) -> tuple["Classify", list[str]]:
+        kind = kind or kind_of(train)
+        labels = (SCORE,) if kind == "regression" else label_set(train)
+        notes = check_labels(kind, labels, train, dev)
+        form = cls(
+            name=name,
+            kind=kind,
+            labels=labels,
+            tokenizer=tokenizer,
+            max_length=length_limit(settings, max_length),
+            settings=settings,
+            weights=class_weights(settings.class_weights, kind, labels, train),
+        )
+        return form, notes
+
+    @classmethod
+    def from_run(
+        cls,
+        name: TaskName,
+        run: Mapping[str, Any],
+        tokenizer: Tokenizer,
+        config: ModelConfig,
+        *,
+        max_length: int,
+    ) -> "Classify":
+        kinds = {problem_type: kind for kind, problem_type in PROBLEM_TYPES.items()}
+        if config.problem_type is None:
+            kind: Kind = "regression" if len(config.labels) == 1 else "single"
+        else:
+            kind = kinds[config.problem_type]
+        return cls(
+            name=name,
+            kind=kind,
+            labels=config.labels,
+            tokenizer=tokenizer,
+            max_length=min(max_length, run.get("max_length", max_length)),
+            settings=ClassifySettings(
+                long_text=run.get("long_text", "head"), stride=run.get("stride"), metric=run.get("metric")
+            ),
+            threshold=run.get("threshold", 0.5),
+            temperature=run.get("temperature", 1.0),
+            thresholds=run.get("thresholds", {}),
+            takes_any=not run,
+        )
+
+    def to_run(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "max_length": self.max_length,
+            "long_text": self.settings.long_text,
+            "stride": self.settings.stride,
+            "metric": self.best_by,
+            "temperature": self.temperature,
+            **({"threshold": self.threshold} if self.kind == "multi" else {}),
+            **({"thresholds": dict(self.thresholds)} if self.thresholds else {}),
+        }
+
+    @property
+    def best_by(self) -> str:
+        return self.settings.metric or USUAL_METRIC[self.kind]
+
+    @property
+    def loss_weights(self) -> Mapping[str, float]:
+        return {"loss": 1.0}
+
+    def head(self) -> HeadSpec:
+        return HeadSpec("classify", self.labels, PROBLEM_TYPES[self.kind])
+
+    def inputs(self, examples: Sequence[TextExample], *, with_targets: bool) -> list[list[Input]]:
+        self._check_shape(examples)
+        firsts = self.tokenizer.ids_of_batch([example.text for example in examples])
+        found = iter(self.tokenizer.ids_of_batch([one.pair for one in examples if one.pair is not None]))
+        seconds = [None if example.pair is None else next(found) for example in examples]
+        targets = self._targets(examples) if with_targets else [None] * len(examples)
+        return [
+            self._inputs_of(number, first, second, target)
+            for number, (first, second, target) in enumerate(zip(firsts, seconds, targets, strict=True))
+        ]
+
+    def losses(self, output: Output, inputs: Sequence[Input]) -> dict[str, Tensor]:
+        assert output.labels is not None
+        logits = output.labels.float()  # (B, C)
+        targets = np.stack([one.target for one in inputs if one.target is not None])
+        gold = torch.from_numpy(targets).to(logits.device)
+        shares = logits.new_tensor([one.share for one in inputs])
+        if self.kind == "regression":
+            return {"loss": (shares * (logits[:, 0] - gold[:, 0]).square()).sum()}
+        if self.kind == "multi":
+            right = ((logits > 0) == (gold > 0.5)).float().mean(dim=1)
+            return {"loss": (shares * self._multi_losses(logits, gold)).sum(), "accuracy": right.sum()}
+        right = logits.argmax(dim=1) == gold[:, 0]
+        return {"loss": (shares * self._single_losses(logits, gold[:, 0])).sum(), "accuracy": right.sum()}
+
+    def counts(self, inputs: Sequence[Input]) -> dict[str, int]:
+        return {"loss": len({one.example for one in inputs}), "accuracy": len(inputs)}
+
+    def raw(self, output: Output, inputs: Sequence[Input]) -> list[NDArray[Any]]:
+        assert output.labels is not None
+        return list(output.labels.float().cpu().numpy())
+
+    def predict(
+        self, example: TextExample, inputs: Sequence[Input], raw: Sequence[NDArray[Any]]
+    ) -> ClassPrediction:
+        logits = pooled(raw)
+        num_tokens = _num_tokens(inputs)
+        truncated = inputs[0].num_cut > 0
+        if self.kind == "regression":
+            return ClassPrediction(None, float(logits[0]), {}, num_tokens, truncated)
+        probs = probabilities(logits[None], is_multi_label=self.kind == "multi")[0]
+        best = int(probs.argmax())
+        return ClassPrediction(
+            label=self.labels[best],
+            score=float(probs[best]),
+            scores=dict(zip(self.labels, probs.tolist(), strict=True)),
+            tokens=num_tokens,
+            truncated=truncated,
+            labels=tuple(
+                label for label, prob in zip(self.labels, probs, strict=True) if prob >= self.threshold
+            )
+            if self.kind == "multi"
+            else None,
+        )
+
+    def measure(self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]) -> Report:
+        gold = self._gold(examples)
+        if self.kind == "regression":
+            return regression(gold[:, 0], np.array([one.score for one in predictions]))
+        if self.kind == "multi":
+            given = np.zeros_like(gold, dtype=np.bool_)
+            for row, one in zip(given, predictions, strict=True):
+                row[:] = [label in (one.labels or ()) for label in self.labels]
+            return multi_label(gold > 0.5, given, self.labels)
+        return classification(gold[:, 0], self._guesses(predictions), self.labels)
+
+    def calibration(
+        self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]
+    ) -> Calibration | None:
+        if self.kind == "regression" or not examples:
+            return None
+        gold = self._gold(examples)
+        scores = np.array([[one.scores[label] for label in self.labels] for one in predictions])
+        # Logarithms of probabilities are logits but for a constant that the softmax does not see.
+        logits = np.log(np.clip(scores, 1e-300, 1.0))
+        if self.kind == "multi":
+            logits -= np.log(np.clip(1.0 - scores, 1e-300, 1.0))
+            return calibration(logits * self.temperature, gold > 0.5, self.temperature)
+        return calibration(logits * self.temperature, gold[:, 0], self.temperature)
+
+    def tune(
+        self,
+        examples: Sequence[TextExample],
+        inputs: Sequence[Sequence[Input]],
+        raw: Sequence[Sequence[NDArray[Any]]],
+    ) -> Tuning:
+        if self.kind == "regression":
+            return Tuning({})
+        logits, gold = np.stack([pooled(windows) for windows in raw]), self._gold(examples)
+        if self.kind == "multi":
+            temperature = fit_temperature(logits, gold > 0.5)
+            scores = probabilities(logits, temperature, is_multi_label=True)
+            best = threshold_for(scores.ravel(), (gold > 0.5).ravel())
+            return Tuning({"threshold": best.threshold if best else self.threshold}, temperature)
+        temperature = fit_temperature(logits, gold[:, 0])
+        confidence, is_right = confidences(logits, gold[:, 0], temperature)
+        found = {
+            wanted: threshold_for(confidence, is_right, precision=wanted) for wanted in WANTED_ACCURACIES
+        }
+        thresholds = {str(wanted): asdict(one) for wanted, one in found.items() if one}
+        return Tuning({"thresholds": thresholds}, temperature)
+
+    def alarm(self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]) -> str | None:
+        if self.kind == "regression":
+            values = {round(one.score, 4) for one in predictions}
+            return "every text is given the same number" if len(values) == 1 < len(predictions) else None
+        if self.kind == "multi":
+            has_any = any(one.labels for one in predictions)
+            return None if has_any or not any(one.labels for one in examples) else "no text is given a label"
+        gold = Counter(example.labels[0] for example in examples)
+        guessed = {one.label for one in predictions}
+        if len(gold) > 1 and len(guessed) == 1:
+            return f"every text is taken for {guessed.pop()!r}"
+        num_right = sum(e.labels == (p.label,) for e, p in zip(examples, predictions, strict=True))
+        label, most = gold.most_common(1)[0]
+        if len(gold) > 1 and num_right < most:
+            return f"worse than always saying {label!r}, which is right for {most / len(examples):.1%}"
+        return None
+
+    def _guesses(self, predictions: Sequence[ClassPrediction]) -> NDArray[np.int64]:
+        ids = {label: index for index, label in enumerate(self.labels)}
+        return np.array([ids[one.label or ""] for one in predictions], dtype=np.int64)
+
+    def _inputs_of(
+        self, number: int, first: list[int], second: list[int] | None, target: NDArray[Any] | None
+    ) -> list[Input]:
+        parts = excerpts(
+            first,
+            second,
+            max_length=self.max_length,
+            long_text=self.settings.long_text,
+            stride=self.settings.stride,
+        )
+        return [
+            Input(
+                *with_specials(self.tokenizer, part.first, part.second),
+                example=number,
+                window=part.window,
+                num_cut=part.num_cut,
+                share=1 / len(parts),
+                target=target,
+            )
+            for part in parts
+        ]
+
+    def _check_shape(self, examples: Sequence[TextExample]) -> None:
+        for example in examples:
+            if not self.takes_any and (example.pair is not None) != (self.name == "pair"):
+                came, expected = ("two texts", "one") if self.name == "classify" else ("one text", "two")
+                raise UserError(f"{example.where}: {came} came; a {self.name} model takes {expected}")
+
+    def _targets(self, examples: Sequence[TextExample]) -> list[NDArray[Any]]:
+        return list(self._gold(examples))
+
+    def _gold(self, examples: Sequence[TextExample]) -> NDArray[Any]:
+        """Return what the examples say: (N, 1) class numbers or scores, or (N, C) zeros and ones."""
+        if self.kind == "regression":
+            return np.array([example.score for example in examples], dtype=np.float32)[:, None]
+        ids = {label: index for index, label in enumerate(self.labels)}
+        for example in examples:
+            for label in example.labels:
+                if label not in ids:
+                    raise DataError(
+                        f"{example.where}: label {label!r} is none of the model's: {', '.join(self.labels)}"
+                    )
+        if self.kind == "single":
+            return np.array([ids[example.labels[0]] for example in examples], dtype=np.int64)[:, None]
+        gold = np.zeros((len(examples), len(self.labels)), dtype=np.float32)
+        for row, example in zip(gold, examples, strict=True):
+            row[[ids[label] for label in example.labels]] = 1.0
+        return gold
+
+    def _single_losses(self, logits: Tensor, gold: Tensor) -> Tensor:
+        """Return the cross-entropy of each input, (B,), weighted by its label and by the model's doubt."""
+        losses = F.cross_entropy(logits, gold, reduction="none")
+        if self.settings.focal_gamma:
+            losses = (1 - (-losses).exp()).clamp_min(0).pow(self.settings.focal_gamma) * losses
+        return losses if self.weights is None else losses * logits.new_tensor(self.weights)[gold]
+
+    def _multi_losses(self, logits: Tensor, gold: Tensor) -> Tensor:
+        """Return the mean over the labels of each input's cross-entropies, (B,)."""
+        losses = F.binary_cross_entropy_with_logits(logits, gold, reduction="none")  # (B, C)
+        if self.settings.focal_gamma:
+            losses = (1 - (-losses).exp()).clamp_min(0).pow(self.settings.focal_gamma) * losses
+        if self.weights is not None:
+            losses = torch.where(gold > 0.5, losses * logits.new_tensor(self.weights), losses)
+        return losses.mean(dim=1)
+
+
+def _num_tokens(inputs: Sequence[Input]) -> int:
+    """Return the tokens that the inputs of an example show; what windows share counts once."""
+    beside = len(inputs[0]) - inputs[0].window.num_pieces
+    return len(inputs[0]) if len(inputs) == 1 else inputs[-1].window.stop + beside
+
+
+def pooled(raw: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """Return the mean of the windows' logits, (C,)."""
+    return np.mean(np.stack(raw), axis=0, dtype=np.float64)

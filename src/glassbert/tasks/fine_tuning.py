@@ -1,0 +1,257 @@
+"""Fine-tuning: the one task of the engine behind classify, pair, tag and answer. A form tells them apart.
+
+Legend: V vocabulary, R rows of it that the training text reaches.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Generic
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from glassbert.config import ModelConfig
+from glassbert.data.epochs import Epochs
+from glassbert.data.shuffling import shuffled_batches
+from glassbert.errors import ModelError, UserError
+from glassbert.interop.folder import TASK_WEIGHTS, write_model
+from glassbert.interop.huggingface import build
+from glassbert.interop.stored import read_stored
+from glassbert.interop.weights import read_file, save_tensors
+from glassbert.model.bert import Bert, Output
+from glassbert.model.depth import depth_in_bert, flops_in_blocks
+from glassbert.model.layout import Batch
+from glassbert.tasks.forward import decoded, raw_outputs
+from glassbert.tasks.partial_embedding import PartlyTrainedEmbedding, used_rows, whole_table
+from glassbert.tasks.registry import TASK_OF_HEAD, task_class
+from glassbert.tasks.task import LOWER_IS_BETTER, E, Input, P, Task, packed
+from glassbert.text.wordpiece.tokenizer import Tokenizer
+
+TOKENS = "encoder.embeddings.token"
+
+
+class FineTuneModule(nn.Module):
+    """A BERT with a task's losses: what the engine differentiates."""
+
+    def __init__(self, bert: Bert, form: Task[E, P], rows: Tensor | None) -> None:
+        """Put the parts together.
+
+        Args:
+            rows: Rows of the token embedding that are trained, (R,); None trains them all.
+        """
+        super().__init__()
+        self.bert, self.extra = bert, form.extra
+        self._form = form
+        self._is_encoder_frozen = form.settings.freeze_encoder
+        if self._is_encoder_frozen:
+            bert.encoder.requires_grad_(False)
+        elif rows is not None:
+            embeddings = bert.encoder.embeddings
+            setattr(embeddings, "token", PartlyTrainedEmbedding(embeddings.token.weight, rows))  # noqa: B010
+
+    def train(self, mode: bool = True) -> "FineTuneModule":
+        """Turn dropout on or off; a frozen encoder keeps still."""
+        super().train(mode)
+        if self._is_encoder_frozen:
+            self.bert.encoder.eval()
+        return self
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.bert.encoder.embeddings.segment.weight.device
+
+    def forward(self, part: Sequence[Input] | Batch) -> dict[str, Tensor] | Output:
+        """Return the sums over a part of a batch: losses, and what is counted; of packed input, the output.
+
+        Evaluation comes through here too: the weights of a sharded model are only there inside this call.
+        """
+        if isinstance(part, Batch):
+            return self.bert(part, heads_only=True)
+        return self._form.losses(self.bert(packed(part, self.device), heads_only=True), part)
+
+
+class FineTune(Generic[E, P]):
+    """The fine-tuning task; see `Task` for what its members mean."""
+
+    def __init__(
+        self,
+        bert: Bert,
+        tokenizer: Tokenizer,
+        form: Task[E, P],
+        train: Sequence[E],
+        dev: Sequence[E],
+        *,
+        batch_size: int,
+        batch_tokens: int,
+        seed: int,
+    ) -> None:
+        """Encode the examples, once for the whole run."""
+        self.tokenizer, self.form, self.dev = tokenizer, form, dev
+        self.train_inputs = form.inputs(train, with_targets=True)
+        self.dev_inputs = form.inputs(dev, with_targets=True) if dev else []
+        lengths = np.array([sum(map(len, windows)) for windows in self.train_inputs], dtype=np.int64)
+        order = {"batch_size": batch_size, "batch_tokens": batch_tokens, "seed": seed}
+        self._epochs = Epochs(lambda epoch: shuffled_batches(lengths, epoch=epoch, **order))
+        self._config = bert.config
+        self._rows = used_rows(
+            (one.ids for windows in self.train_inputs for one in windows), bert.config.encoder.vocab_size
+        )
+        self.module = FineTuneModule(bert, form, self._rows)
+        self._alarm: str | None = None
+
+    @property
+    def config(self) -> ModelConfig:
+        """The shape of the model."""
+        return self._config
+
+    @property
+    def loss_weights(self) -> Mapping[str, float]:
+        return self.form.loss_weights
+
+    @property
+    def best_by(self) -> tuple[str, bool]:
+        return self.form.best_by, self.form.best_by not in LOWER_IS_BETTER
+
+    def batch(self, step: int) -> list[Input]:
+        chosen = [one for example in self._epochs.batch(step) for one in self.train_inputs[example]]
+        return sorted(chosen, key=len)
+
+    def split(self, batch: list[Input], num_parts: int) -> list[list[Input]]:
+        # Dealt like cards: sorted by length as they are, the parts have nearly the same number of tokens.
+        num_parts = min(num_parts, len(batch))
+        return [batch[part::num_parts] for part in range(num_parts)]
+
+    def counts(self, batch: list[Input]) -> dict[str, int]:
+        return {**self.form.counts(batch), "tokens": sum(map(len, batch))}
+
+    def epoch_of(self, step: int) -> float:
+        return self._epochs.num_done(step)
+
+    def steps_in_epochs(self, num_epochs: float) -> int:
+        return self._epochs.steps_in(num_epochs)
+
+    def check_metric(self) -> None:
+        """Refuse a metric that the task does not have, now rather than after the first epoch."""
+        if not self.dev:
+            return
+        self.module.eval()
+        inputs = self.dev_inputs[:1]
+        first = decoded(self.form, self.dev[:1], inputs, raw_outputs(self.form, self.module, inputs))
+        # Which metrics there are depends on all rows: on whether any question has no answer, for one.
+        known = ("loss", *self.form.measure(self.dev, first * len(self.dev)).metrics())
+        if self.form.best_by not in known:
+            raise UserError(f"task.metric={self.form.best_by!r}; expected one of {', '.join(known)}")
+
+    def evaluate(self) -> dict[str, float]:
+        if not self.dev:
+            return {}
+        form = self.form
+        sums: dict[str, float] = {}
+
+        def add(output: Output, chosen: Sequence[Input]) -> None:
+            for name, value in form.losses(output, chosen).items():
+                sums[name] = sums.get(name, 0.0) + value.item()
+
+        raw = raw_outputs(form, self.module, self.dev_inputs, self.module.device, add)
+        predictions = decoded(form, self.dev, self.dev_inputs, raw)
+        counts = form.counts([one for windows in self.dev_inputs for one in windows])
+        self._alarm = form.alarm(self.dev, predictions)
+        losses = {name: sums[name] / max(1, counts[name]) for name in form.loss_weights}
+        return {**losses, **form.measure(self.dev, predictions).metrics()}
+
+    def verdict(self, metrics: Mapping[str, float]) -> str:
+        # Two or three of them: the report has them all.
+        names = [name for name in dict.fromkeys(("loss", self.form.best_by, "f1")) if name in metrics]
+        values = "  ".join(f"{name} {metrics[name]:.4f}" for name in names)
+        return f"held out: {values}" + (f"  ({self._alarm})" if self._alarm else "")
+
+    def save(self, folder: Path, weights: Mapping[str, Tensor], run: Mapping[str, Any]) -> None:
+        state = {
+            name.removeprefix("bert."): tensor for name, tensor in weights.items() if name.startswith("bert.")
+        }
+        resting = state.pop(f"{TOKENS}.resting", None)
+        if resting is not None:
+            state[f"{TOKENS}.weight"] = whole_table(state[f"{TOKENS}.weight"], resting, self._rows)
+        with torch.device("meta"):
+            network = Bert(self.config)
+        network.load_state_dict(state, assign=True)
+        extra = {name: tensor for name, tensor in weights.items() if name.startswith("extra.")}
+        save_finetuned(network, self.tokenizer, self.form, folder, run, extra)
+
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
+        network, _ = build(read_stored(folder))
+        weights = dict(FineTuneModule(network, self.form, self._rows).named_parameters())
+        return weights | (_read_extra(folder) if self.form.extra is not None else {})
+
+    def depth_of(self, name: str) -> int:
+        return depth_in_bert(name, self.config.encoder.num_hidden_layers)
+
+    def blocks(self) -> Sequence[nn.Module]:
+        return list(self.module.bert.encoder.blocks)
+
+    def flops_per_token(self) -> float:
+        length = float(np.mean([len(one) for windows in self.train_inputs for one in windows]))
+        share_read = 1 / length if self.config.head == "classify" else 1.0
+        flops = flops_in_blocks(self.module.bert.encoder, length, share_read)
+        return flops / 3 if self.form.settings.freeze_encoder else flops
+
+
+def load_task(
+    folder: Path, run: Mapping[str, Any], tokenizer: Tokenizer, config: ModelConfig
+) -> Task[Any, Any]:
+    """Return the form of a model folder with the weights it has of its own.
+
+    Args:
+        run: The `task` of run.json, or nothing for a folder that is not of ours.
+    """
+    name = run.get("name") or TASK_OF_HEAD.get(config.head)
+    if name is None:
+        raise ModelError(
+            f"{folder}: a model with a {config.head!r} head has no task; fine-tune it with `glassbert train`"
+        )
+    limit = min(config.encoder.max_position_embeddings, tokenizer.max_length)
+    form = task_class(name).from_run(name, run, tokenizer, config, max_length=limit)
+    if form.extra is not None:
+        weights = {name.removeprefix("extra."): tensor for name, tensor in _read_extra(folder).items()}
+        try:
+            form.extra.load_state_dict(weights)
+        except RuntimeError:
+            raise ModelError(
+                f"{folder / TASK_WEIGHTS} does not fit the labels in config.json; copy both again"
+            ) from None
+    return form
+
+
+def extra_of(form: Task[Any, Any]) -> dict[str, Tensor]:
+    """Return the weights that a form has of its own, named as the module's."""
+    if form.extra is None:
+        return {}
+    return {f"extra.{name}": parameter.detach() for name, parameter in form.extra.named_parameters()}
+
+
+def _read_extra(folder: Path) -> dict[str, Tensor]:
+    if not (folder / TASK_WEIGHTS).is_file():
+        raise ModelError(f"no {TASK_WEIGHTS} in {folder}, which holds the task's own weights; copy it too")
+    return dict(read_file(folder / TASK_WEIGHTS))
+
+
+def save_finetuned(
+    network: Bert,
+    tokenizer: Tokenizer,
+    form: Task[E, P],
+    folder: Path,
+    run: Mapping[str, Any],
+    extra: Mapping[str, Tensor],
+    tuned: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Write a model folder that knows its task.
+
+    Args:
+        tuned: What was found after training, beside what the form says.
+    """
+    write_model(network, tokenizer, folder, run={**run, "task": {**tuned, **form.to_run()}})
+    if extra:
+        save_tensors(extra, folder / TASK_WEIGHTS)

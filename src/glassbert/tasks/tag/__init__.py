@@ -1,0 +1,1 @@
+"""Labelled spans in a text."""

@@ -1,0 +1,186 @@
+"""Translation: from a source, and the target up to here, the next piece of the target.
+
+Legend: S source tokens, T target tokens, D hidden size, V vocabulary.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from glassbert.config import TransformerConfig
+from glassbert.data.pair_batches import EncodedPairs, TranslateBatch, TranslateObjective
+from glassbert.interop.seq2seq import Network, build_network
+from glassbert.interop.stored import read_stored
+from glassbert.interop.translator import write_translator
+from glassbert.metrics.translation import TranslationReport, translation
+from glassbert.model.layout import Batch, Layout
+from glassbert.model.seq2seq import Transformer
+from glassbert.model.sharded import full
+from glassbert.tasks.vocabulary_loss import smoothed_vocabulary_loss
+from glassbert.text.bpe.tokenizer import SubwordTokenizer
+
+Write = Callable[[Network, Sequence[Sequence[int]]], Sequence[Sequence[int]]]
+"""Decodes: the targets of sources, in order. It is given, since tasks know nothing of inference."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Pairs that are not trained on."""
+
+    sources: Sequence[str]
+    targets: Sequence[str]
+    batches: Sequence[TranslateBatch]
+    """The same pairs, but for those that are too long for the model."""
+    write: Write
+    bleu_tokenizer: str | None = None
+    """How BLEU cuts text into words; as the text asks for when not given."""
+
+
+class TranslateModule(nn.Module):
+    """An encoder-decoder and its loss: what the engine differentiates."""
+
+    def __init__(self, network: Network, *, label_smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.network, self.label_smoothing = network, label_smoothing
+
+    def forward(self, part: TranslateBatch) -> dict[str, Tensor]:
+        """Return the summed losses of a part of a batch and how many predictions are right."""
+        output = self.network.output
+        device = output.weight.device
+        source = _packed(part.source_ids(), part.source_lengths, device)
+        target = _packed(part.target_ids(), part.target_lengths, device)
+        hidden = self.network(source, target)  # (T, D)
+        loss, plain, num_correct = smoothed_vocabulary_loss(
+            hidden,
+            output.weight,
+            output.bias,
+            torch.from_numpy(part.labels()).to(device),
+            self.label_smoothing if self.training else 0.0,
+        )
+        return {"loss": loss, "cross_entropy": plain, "accuracy": num_correct}
+
+
+class Translate:
+    """The translation task; see `Task` for what its members mean."""
+
+    def __init__(
+        self,
+        network: Network,
+        tokenizer: SubwordTokenizer,
+        objective: TranslateObjective,
+        *,
+        label_smoothing: float = 0.1,
+        held_out: HeldOut | None = None,
+    ) -> None:
+        self.module = TranslateModule(network, label_smoothing=label_smoothing)
+        self.tokenizer, self.objective, self.held_out = tokenizer, objective, held_out
+        self.loss_weights = {"loss": 1.0}
+        self.best_by = ("bleu", True)
+        self.report: TranslationReport | None = None
+        """Of the latest evaluation."""
+        self._config = network.config
+
+    def batch(self, step: int) -> TranslateBatch:
+        return self.objective.batch(step)
+
+    def split(self, batch: TranslateBatch, num_parts: int) -> Sequence[TranslateBatch]:
+        return batch.split(num_parts)
+
+    def counts(self, batch: TranslateBatch) -> dict[str, int]:
+        num_predictions = batch.num_target_tokens
+        names = ("loss", "cross_entropy", "accuracy")
+        return {**dict.fromkeys(names, num_predictions), "tokens": batch.num_tokens}
+
+    def epoch_of(self, step: int) -> float:
+        return self.objective.epochs.num_done(step)
+
+    def steps_in_epochs(self, num_epochs: float) -> int:
+        return self.objective.epochs.steps_in(num_epochs)
+
+    def data_state(self) -> dict[str, Any]:
+        return {"batch_counts": self.objective.epochs.batch_counts}
+
+    def restore_data_state(self, state: Mapping[str, Any]) -> None:
+        self.objective.epochs.batch_counts = list(state["batch_counts"])
+
+    def evaluate(self) -> dict[str, float]:
+        if self.held_out is None:
+            return {}
+        num_tokens = sum(batch.num_target_tokens for batch in self.held_out.batches)
+        total = sum(self.module(batch)["cross_entropy"].item() for batch in self.held_out.batches)
+        self.report = self._scored(self.held_out)
+        return {"cross_entropy": total / num_tokens, **self.report.metrics()}
+
+    def _scored(self, held_out: HeldOut) -> TranslationReport:
+        """Translate the held-out sources as a user would, and compare."""
+        limit = self._config.max_length - 1
+        sources = [
+            [*ids[:limit], self.tokenizer.end_id] for ids in self.tokenizer.ids_of_batch(held_out.sources)
+        ]
+        # A whole copy: decoding does not go through the hooks that gather the weights of a sharded module.
+        state = {name: full(parameter).cpu() for name, parameter in self.module.named_parameters()}
+        written = held_out.write(self._network_of(state), sources)
+        guess = [self.tokenizer.decode(ids) for ids in written]
+        return translation(held_out.targets, guess, held_out.sources, tokenizer=held_out.bleu_tokenizer)
+
+    def verdict(self, metrics: Mapping[str, float]) -> str:
+        values = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+        signature = f"  ({self.report.bleu_signature})" if self.report else ""
+        return f"held out: {values}{signature}"
+
+    def save(self, folder: Path, weights: Mapping[str, Tensor], run: Mapping[str, Any]) -> None:
+        write_translator(self._network_of(weights), self.tokenizer, folder, run=run)
+
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
+        return dict(TranslateModule(build_network(read_stored(folder))).named_parameters())
+
+    def depth_of(self, name: str) -> int:
+        if not isinstance(self._config, TransformerConfig):
+            return 0 if ".token." in name else 1
+        num_encoder, num_decoder = self._config.encoder.num_hidden_layers, self._config.num_decoder_layers
+        for side, before in ((".encoder.blocks.", 0), (".decoder.blocks.", num_encoder)):
+            if side in name:
+                return 1 + before + int(name.split(side)[1].split(".")[0])
+        return 0 if ".embeddings." in name else 1 + num_encoder + num_decoder
+
+    def blocks(self) -> Sequence[nn.Module]:
+        network = self.module.network
+        return [*network.encoder.blocks, *network.decoder.blocks] if isinstance(network, Transformer) else []
+
+    def flops_per_token(self) -> float:
+        network, pairs = self.module.network, self.objective.pairs
+        num_source, num_target = int(pairs.source_lengths.sum()), int(pairs.target_lengths.sum())
+        share = num_target / (num_source + num_target)
+
+        def weights(module: nn.Module | None) -> int:
+            return sum(p.numel() for p in module.parameters() if p.dim() > 1) if module else 0
+
+        in_decoder = weights(network.decoder) + weights(network.output)
+        # Two operations a number going forward, twice that going back.
+        return 6.0 * ((1 - share) * weights(network.encoder) + share * in_decoder)
+
+    def _network_of(self, weights: Mapping[str, Tensor]) -> Network:
+        """Return a network of our shape with ``weights``, named as the module's."""
+        with torch.device("meta"):
+            network = type(self.module.network)(self._config)  # type: ignore[arg-type]
+        state = {name.removeprefix("network."): tensor for name, tensor in weights.items()}
+        network.load_state_dict(state, strict=False, assign=True)
+        network.tie_weights()
+        assert not any(parameter.is_meta for parameter in network.parameters())
+        return network.eval()
+
+
+def held_out_batches(pairs: EncodedPairs, batch_tokens: int) -> list[TranslateBatch]:
+    """Return all pairs, once each, in batches."""
+    objective = TranslateObjective(pairs, batch_tokens=batch_tokens, seed=0)
+    return [objective.batch(step) for step in range(objective.epochs.num_batches(0))]
+
+
+def _packed(ids: NDArray[Any], lengths: tuple[int, ...], device: torch.device) -> Batch:
+    packed = torch.from_numpy(ids).to(device)
+    return Batch(packed, torch.zeros_like(packed), Layout(lengths))

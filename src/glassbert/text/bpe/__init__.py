@@ -1,0 +1,1 @@
+"""The reversible byte-pair tokenizer of the translators."""

@@ -1,0 +1,60 @@
+"""The vocabulary files of a translator's folder: `tokenizer.json` and what transformers wants beside it."""
+
+from pathlib import Path
+from typing import Any
+
+from glassbert.errors import ModelError
+from glassbert.storage import read_json, write_atomically, write_json
+from glassbert.text.bpe.pieces import END, PAD, UNKNOWN, WORD, Merge, check_pieces
+
+DEFAULT_MAX_LENGTH = 512
+
+_ENGINE, _CONFIG = "tokenizer.json", "tokenizer_config.json"
+
+
+def write_subwords(folder: Path, engine_json: str, *, max_length: int) -> None:
+    """Write the files; ``engine_json`` is the engine's own form, which holds pieces and merges."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / _ENGINE, engine_json.encode("utf-8") + b"\n")
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": max_length,
+        "clean_up_tokenization_spaces": False,
+        "pad_token": PAD,
+        "eos_token": END,
+        "unk_token": UNKNOWN,
+    }
+    write_json(folder / _CONFIG, config)
+
+
+def read_subwords(folder: Path) -> tuple[list[str], list[Merge], int]:
+    """Return the pieces, the merges and the longest text, in ids."""
+    path = folder / _ENGINE
+    engine = read_json(path)
+    model: dict[str, Any] = engine.get("model") or {}
+    pattern = ((engine.get("pre_tokenizer") or {}).get("pattern") or {}).get("Regex")
+    expected = {
+        "model.type": (model.get("type"), "BPE"),
+        "model.byte_fallback": (model.get("byte_fallback"), True),
+        "pre_tokenizer.pattern": (pattern, WORD),
+    }
+    for key, (found, wanted) in expected.items():
+        if found != wanted:
+            raise ModelError(
+                f"{path}: {key} is {found!r}; only {wanted!r} is supported, as `train translate` writes it"
+            )
+    settings = read_json(folder / _CONFIG)
+    try:
+        by_id = {int(id_): str(piece) for piece, id_ in model["vocab"].items()}
+        merges = [(str(left), str(right)) for left, right in model["merges"]]
+        max_length = int(settings.get("model_max_length", DEFAULT_MAX_LENGTH))
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise ModelError(
+            f"{path}: model.vocab or model.merges is damaged, or model_max_length in {_CONFIG}; fetch the "
+            "folder again"
+        ) from None
+    if sorted(by_id) != list(range(len(by_id))):
+        raise ModelError(f"{path}: the ids of model.vocab are not 0 to {len(by_id) - 1}, each once")
+    pieces = [by_id[id_] for id_ in range(len(by_id))]
+    check_pieces(pieces, merges, str(path))
+    return pieces, merges, max_length

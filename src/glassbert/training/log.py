@@ -1,0 +1,154 @@
+"""What a run tells: metrics.jsonl for programs, a live display or plain lines for people, curves.
+
+metrics.jsonl holds only what the run computes, so that it is the same to the byte however often the run was
+stopped; what the clock and the machine say goes to speed.jsonl.
+"""
+
+import json
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from glassbert.errors import RunFailed
+from glassbert.storage import write_atomically
+from glassbert.training.checkpoint import full_disk_told
+from glassbert.training.hardware import measured_peak, peak_memory
+from glassbert.training.status import Status
+from glassbert.training.step import StepResult
+from glassbert.training.tensorboard import Curves
+
+if TYPE_CHECKING:
+    from glassbert.training.state import TrainState
+
+METRICS = "metrics.jsonl"
+SPEED = "speed.jsonl"
+
+
+class RunLog:
+    """Writes the two logs of a run and tells the user how it goes."""
+
+    def __init__(
+        self,
+        run: Path,
+        state: "TrainState",
+        log: Callable[[str], None],
+        on_status: Callable[[Status], None] | None = None,
+    ) -> None:
+        """Measure the machine.
+
+        Args:
+            log: Receives lines.
+            on_status: Receives a reading after each step; without it, some of them are told as lines.
+        """
+        self.run, self.state, self.log, self.on_status = run, state, log, on_status
+        processes = state.processes
+        self.peak = measured_peak(processes.device) * processes.size if processes.is_main else 0.0
+        self._lines: dict[str, list[dict[str, Any]]] = {METRICS: [], SPEED: []}
+        self._curves: Curves | None = None
+        self._num_tokens = 0
+        # As many steps as make a line: when it was and how many tokens had been seen.
+        self._marks = deque([(time.monotonic(), 0)], maxlen=state.settings.log_every + 1)
+
+    def __enter__(self) -> Self:
+        if self.state.processes.is_main:
+            with full_disk_told(self.run):
+                self.run.mkdir(parents=True, exist_ok=True)
+                for name in (METRICS, SPEED):
+                    forget_after(self.run / name, self.state.step)
+            self._curves = Curves(self.run, self.state.step)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # What ended the run must not be hidden by a log that cannot be written.
+        with suppress(RunFailed) if kind else nullcontext():
+            self.flush()
+
+    def step(self, result: StepResult, rate: float, counts: Mapping[str, int], *, is_last: bool) -> None:
+        """Take note of an update; every few of them become a line."""
+        state = self.state
+        self._num_tokens += counts["tokens"]
+        self._marks.append((time.monotonic(), self._num_tokens))
+        is_logged = is_last or state.step % state.settings.log_every == 0
+        if not (is_logged or self.on_status):
+            return
+        reading = self._reading(result, rate)
+        if self.on_status:
+            self.on_status(reading)
+        if not is_logged:
+            return
+        row = {"step": state.step, "epoch": round(state.task.epoch_of(state.step), 4), "learning_rate": rate}
+        row |= {"grad_norm": result.grad_norm, **result.losses}
+        speed = {"tokens_per_s": round(reading.tokens_per_s, 1), "memory_bytes": reading.memory_bytes}
+        self._lines[METRICS].append(row)
+        self._lines[SPEED].append({"step": state.step, "elapsed_s": round(state.elapsed_s, 3), **speed})
+        self._draw("train", row)
+        self._draw("speed", speed)
+        if not self.on_status:
+            self.log(reading.line())
+
+    def evaluation(self, metrics: Mapping[str, float]) -> None:
+        """Take note of an evaluation."""
+        if metrics:
+            self._lines[METRICS].append({"step": self.state.step, "evaluation": dict(metrics)})
+            self._draw("evaluation", metrics)
+            self.log(self.state.task.verdict(metrics))
+
+    def flush(self) -> None:
+        """Append the lines to the files; called before each checkpoint, so that none is lost."""
+        # Taken out first: what is written in part must not be written again after it.
+        lines, self._lines = self._lines, {METRICS: [], SPEED: []}
+        if not self.state.processes.is_main:
+            return
+        with full_disk_told(self.run):
+            for name, rows in lines.items():
+                if rows:
+                    with (self.run / name).open("a", encoding="utf-8") as file:
+                        file.writelines(json.dumps(row) + "\n" for row in rows)
+            if self._curves:
+                self._curves.flush()
+
+    def _draw(self, group: str, values: Mapping[str, float | None]) -> None:
+        """Add a point to each of a group of curves."""
+        if self._curves:
+            points = {name: value for name, value in values.items() if value is not None and name != "step"}
+            self._curves.add(group, points, self.state.step)
+
+    def _reading(self, result: StepResult, rate: float) -> Status:
+        state = self.state
+        (started_at, tokens_before), (ended_at, tokens_after) = self._marks[0], self._marks[-1]
+        speed = (tokens_after - tokens_before) / max(ended_at - started_at, 1e-9)
+        flops = speed * state.task.flops_per_token()
+        self.peak = max(self.peak, flops)  # it may have been measured while the machine was busy
+        return Status(
+            step=state.step,
+            num_steps=state.num_steps,
+            losses=result.losses,
+            learning_rate=rate,
+            tokens_per_s=speed,
+            share_of_peak=flops / self.peak,
+            memory_bytes=peak_memory(state.processes.device),
+            elapsed_s=state.elapsed_s,
+            left_s=state.left_s,
+        )
+
+
+def forget_after(path: Path, step: int) -> None:
+    """Drop the lines after ``step``: the run goes on from there and will write them again."""
+    if not path.is_file():
+        return
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if _step_of(line) <= step]
+    if len(kept) < len(lines):
+        write_atomically(path, "".join(kept).encode("utf-8"))
+
+
+def _step_of(line: str) -> float:
+    """Return the step of a line; one that a kill or a full disk cut off belongs to none."""
+    try:
+        return int(json.loads(line)["step"]) if line.endswith("\n") else math.inf
+    except ValueError:
+        return math.inf

@@ -1,0 +1,60 @@
+"""How a run stands after a step, in the words that people are told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """What there is to see after a step."""
+
+    step: int
+    num_steps: int | None
+    """None when the clock ends the run."""
+    losses: Mapping[str, float]
+    """By name, and whatever else the task counts, such as accuracies."""
+    learning_rate: float
+    tokens_per_s: float
+    """Over the last few steps, on all processes."""
+    share_of_peak: float
+    """Of the floating-point operations that the machine was seen to do in a second."""
+    memory_bytes: int | None
+    """The most that this process has held; None where the system does not tell."""
+    elapsed_s: float
+    left_s: float
+
+    @property
+    def share_done(self) -> float:
+        """How much of the run is done."""
+        return self.elapsed_s / max(self.elapsed_s + self.left_s, 1e-9)
+
+    def position(self) -> str:
+        """Return where the run stands."""
+        return f"step {self.step}" + (f"/{self.num_steps}" if self.num_steps is not None else "")
+
+    def results(self) -> str:
+        """Return the losses, and what else was counted."""
+        return "  ".join(f"{name} {value:.4f}" for name, value in self.losses.items())
+
+    def machine(self) -> str:
+        """Return how the machine does."""
+        memory = "" if self.memory_bytes is None else f"  {self.memory_bytes / 1e9:.2f} GB"
+        return (
+            f"lr {self.learning_rate:.2e}  {self.tokens_per_s:,.0f} tokens/s "
+            f"({self.share_of_peak:.0%} of peak){memory}"
+        )
+
+    def time_left(self) -> str:
+        """Return when the run will end if it goes on like this."""
+        return f"{duration(self.left_s)} left"
+
+    def line(self) -> str:
+        """Return everything on one line, for where there is no terminal."""
+        return f"step {self.step}  {self.results()}  {self.machine()}  {self.time_left()}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people write it."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -1,0 +1,256 @@
+import random
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassbert.data.pretraining.examples import (
+    NO_PAIR,
+    NOT_NEXT,
+    Examples,
+    Runs,
+    draw_runs,
+    kept_lengths,
+    plan_epoch,
+)
+from glassbert.data.pretraining.outline import Outline
+from glassbert.data.pretraining.settings import ObjectiveName, ObjectiveSettings
+from helpers.corpora import MemoryCorpus, memory_corpus, wiki_corpus
+
+OBJECTIVES = get_args(ObjectiveName)
+DOCUMENTS = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=9), min_size=2, max_size=7)
+MAX_LENGTHS = st.integers(8, 40)
+
+
+def outline_of(corpus: MemoryCorpus, told: ObjectiveSettings) -> Outline:
+    return Outline.from_ends(corpus.sentence_ends, corpus.document_ends, room=told.room)
+
+
+def planned(
+    documents: list[list[int]] | MemoryCorpus, epoch: int = 0, **told: object
+) -> tuple[Outline, Runs, Examples]:
+    corpus = memory_corpus(documents) if isinstance(documents, list) else documents
+    objective = ObjectiveSettings(**{"seed": 1, **told})
+    outline = outline_of(corpus, objective)
+    return outline, draw_runs(outline, objective, epoch), plan_epoch(outline, objective, epoch)
+
+
+def document_of(outline: Outline, sentence: np.ndarray) -> np.ndarray:
+    return np.searchsorted(outline.document_borders, sentence, side="right") - 1
+
+
+def bert_truncates(num_a: int, num_b: int, room: int) -> tuple[int, int]:
+    """The loop as published: one token at a time from the longer text, from B when they are equal."""
+    while num_a + num_b > room:
+        if num_a > num_b:
+            num_a -= 1
+        else:
+            num_b -= 1
+    return num_a, num_b
+
+
+@given(st.integers(0, 200), st.integers(0, 200), st.integers(2, 130))
+@settings(max_examples=300, deadline=None)
+def test_kept_lengths_are_those_of_the_loop_of_bert(num_a: int, num_b: int, room: int) -> None:
+    kept = kept_lengths(np.array([num_a]), np.array([num_b]), room)
+    assert (int(kept[0][0]), int(kept[1][0])) == bert_truncates(num_a, num_b, room)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@settings(max_examples=50, deadline=None)
+@given(documents=DOCUMENTS, max_length=MAX_LENGTHS, epoch=st.integers(0, 3))
+def test_every_sentence_is_used_up_once_by_an_example_that_holds_it(
+    objective: str, documents: list[list[int]], max_length: int, epoch: int
+) -> None:
+    outline, runs, _ = planned(documents, epoch, objective=objective, max_length=max_length, batch_tokens=99)
+    assert runs.firsts[0] == 0
+    assert runs.nexts[:-1].tolist() == runs.firsts[1:].tolist()
+    assert runs.nexts[-1] == outline.num_sentences
+    for first, stop, a_start, a_stop, b_start, b_stop in zip(
+        runs.firsts, runs.nexts, runs.a_starts, runs.a_stops, runs.b_starts, runs.b_stops, strict=True
+    ):
+        held = {*range(a_start, a_stop), *range(b_start, b_stop)}
+        assert held >= set(range(first, stop))
+
+
+@settings(max_examples=50, deadline=None)
+@given(documents=DOCUMENTS, max_length=MAX_LENGTHS, epoch=st.integers(0, 3))
+def test_mlm_alone_covers_every_token_exactly_once(
+    documents: list[list[int]], max_length: int, epoch: int
+) -> None:
+    _, _, examples = planned(documents, epoch, objective="mlm", max_length=max_length, batch_tokens=99)
+    ends = examples.a_starts + examples.a_lengths
+    assert examples.a_starts.tolist() == [0, *ends[:-1].tolist()]
+    assert ends[-1] == sum(map(sum, documents))
+    assert not examples.b_lengths.any()
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@settings(max_examples=50, deadline=None)
+@given(documents=DOCUMENTS, max_length=MAX_LENGTHS, epoch=st.integers(0, 3))
+def test_texts_fit_and_stay_within_a_document(
+    objective: str, documents: list[list[int]], max_length: int, epoch: int
+) -> None:
+    corpus = memory_corpus(documents)
+    _, _, examples = planned(documents, epoch, objective=objective, max_length=max_length, batch_tokens=99)
+    assert (examples.a_lengths > 0).all()
+    assert (examples.lengths <= max_length).all()
+    a_documents = corpus.document_of(examples.a_starts)
+    assert np.array_equal(a_documents, corpus.document_of(examples.a_starts + examples.a_lengths - 1))
+    is_pair = examples.b_lengths > 0
+    assert np.array_equal(is_pair, examples.labels != NO_PAIR)
+    b_documents = corpus.document_of(examples.b_starts[is_pair])
+    b_ends = (examples.b_starts + examples.b_lengths - 1)[is_pair]
+    assert np.array_equal(b_documents, corpus.document_of(b_ends))
+    from_elsewhere = (examples.labels[is_pair] == NOT_NEXT) & (objective == "mlm+nsp")
+    assert np.array_equal(a_documents[is_pair] != b_documents, from_elsewhere)
+
+
+@pytest.mark.parametrize("objective", ["mlm+nsp", "sop"])
+@settings(max_examples=50, deadline=None)
+@given(documents=DOCUMENTS, max_length=MAX_LENGTHS)
+def test_what_is_next_begins_where_a_ends_and_swapped_pairs_are_the_other_way_round(
+    objective: str, documents: list[list[int]], max_length: int
+) -> None:
+    _, runs, _ = planned(documents, objective=objective, max_length=max_length, batch_tokens=99)
+    map_in_order = runs.labels == 0
+    assert np.array_equal(runs.b_starts[map_in_order], runs.a_stops[map_in_order])
+    if objective == "sop":
+        swapped = runs.labels == 1
+        assert np.array_equal(runs.a_starts[swapped], runs.b_stops[swapped])
+
+
+@pytest.mark.parametrize("objective", ["mlm+nsp", "sop"])
+def test_half_of_the_pairs_are_of_each_kind_and_only_lone_sentences_have_none(objective: str) -> None:
+    corpus = wiki_corpus(6_000)
+    outline, runs, examples = planned(corpus, objective=objective)
+    pairs = examples.labels != NO_PAIR
+    assert pairs.sum() > 20_000
+    assert (examples.labels[pairs] == 1).mean() == pytest.approx(0.5, abs=0.01)
+    sizes = np.diff(outline.document_borders)
+    assert np.array_equal(pairs, sizes[document_of(outline, runs.firsts)] > 1)
+
+
+def test_a_sentence_left_alone_follows_what_goes_before_it_or_meets_another_document() -> None:
+    seen = set()
+    for epoch in range(60):
+        _, runs, _ = planned(
+            [[5, 5, 5], [7, 7]], epoch, max_length=13, short_prob=0.0
+        )  # room for 2 sentences
+        for index in np.flatnonzero((runs.firsts == 2) & (runs.labels != NO_PAIR)):
+            seen.add((int(runs.labels[index]), int(runs.a_starts[index]), int(runs.a_stops[index])))
+            assert runs.nexts[index] == 3
+    assert seen == {(0, 1, 2), (1, 2, 3)}
+
+
+def test_a_random_next_puts_back_the_sentences_it_stood_for() -> None:
+    corpus = wiki_corpus(2_000)
+    _, runs, _ = planned(corpus)
+    is_random = runs.labels == NOT_NEXT
+    assert np.array_equal(runs.nexts[is_random], runs.a_stops[is_random])
+    assert np.array_equal(runs.a_starts[is_random], runs.firsts[is_random])
+    is_true = runs.labels == 0
+    assert np.array_equal(runs.nexts[is_true], runs.b_stops[is_true])
+
+
+def test_a_random_next_fills_the_target_up_and_no_further() -> None:
+    outline, runs, _ = planned(wiki_corpus(500), short_prob=0.0)
+    is_random = runs.labels == NOT_NEXT
+    starts, stops = runs.b_starts[is_random], runs.b_stops[is_random]
+    num_a = (outline.borders[runs.a_stops] - outline.borders[runs.a_starts])[is_random]
+    num_b = outline.borders[stops] - outline.borders[starts]
+    is_full = num_a + num_b >= 125
+    ends_with_document = np.isin(stops, outline.document_borders)
+    assert is_full.mean() > 0.5
+    assert (is_full | ends_with_document).all()
+    num_but_last = outline.borders[stops - 1] - outline.borders[starts]
+    assert ((num_a + num_but_last < 125) | (stops - starts == 1)).all()
+
+
+def test_other_documents_and_their_starts_are_drawn_evenly() -> None:
+    corpus = memory_corpus([[9, 9, 9, 9], [9, 9], [9, 9, 9, 9, 9, 9]] * 3)
+    counts = np.zeros(36, dtype=np.int64)
+    for epoch in range(500):
+        _, runs, _ = planned(corpus, epoch, max_length=24)
+        counts += np.bincount(runs.b_starts[runs.labels == NOT_NEXT], minlength=36)
+    shares = counts / counts.sum() * 9
+    expected = np.repeat([1 / 4, 1 / 2, 1 / 6] * 3, [4, 2, 6] * 3)
+    # A document is drawn less often by as much as its own examples, which may not draw it, are more.
+    np.testing.assert_allclose(shares, expected, rtol=0.2)
+
+
+def test_one_example_in_ten_aims_at_a_shorter_length() -> None:
+    corpus = memory_corpus([[1] * 200] * 4000)  # sentences of one token reach any length exactly
+    _, _, examples = planned(corpus, objective="mlm", max_length=102, batch_tokens=200)
+    inner = examples.a_lengths[examples.a_starts % 200 == 0]  # the first of each document; none ends with it
+    is_short = inner < 100
+    assert is_short.mean() == pytest.approx(0.1 * 98 / 99, abs=0.015)
+    short = inner[is_short]
+    assert short.min() >= 2
+    assert short.mean() == pytest.approx(50.5, abs=4)
+
+
+def test_long_pairs_lose_as_much_in_front_as_behind_on_average() -> None:
+    outline, runs, examples = planned(memory_corpus([[60, 60, 60]] * 3000), max_length=63, short_prob=0.0)
+    starts = outline.borders[runs.a_starts]
+    cut = outline.borders[runs.a_stops] - starts - examples.a_lengths
+    front = (examples.a_starts - starts)[cut > 0]
+    assert len(front) > 3000
+    assert (front / cut[cut > 0]).mean() == pytest.approx(0.5, abs=0.01)
+    assert front.var() == pytest.approx((cut[cut > 0] / 4).mean(), rel=0.1)
+
+
+def test_no_two_epochs_or_seeds_are_alike_but_the_same_one_is() -> None:
+    corpus = wiki_corpus(50)
+    first, again, later, other = (
+        planned(corpus, epoch, seed=seed)[2] for epoch, seed in [(0, 1), (0, 1), (1, 1), (0, 2)]
+    )
+    assert first.a_starts.tolist() == again.a_starts.tolist()
+    assert first.a_starts.tolist() != later.a_starts.tolist()
+    assert first.a_starts.tolist() != other.a_starts.tolist()
+
+
+def test_a_document_without_end_is_planned_in_sections() -> None:
+    lengths = [random.Random(0).randint(3, 40) for _ in range(20_000)]
+    _, runs, examples = planned([lengths], objective="sop")
+    assert runs.nexts[:-1].tolist() == runs.firsts[1:].tolist()
+    assert examples.lengths.mean() > 110
+
+
+def reference_pairs(documents: list[list[int]], told: ObjectiveSettings) -> float:
+    """Walk as BERT's script does, one example at a time; return the mean length of an example."""
+    rng = random.Random(0)
+    lengths = []
+    for number, document in enumerate(documents):
+        first = 0
+        while first < len(document):
+            target = rng.randint(2, told.room) if rng.random() < told.short_prob else told.room
+            stop = first
+            while stop < len(document) and sum(document[first:stop]) < target:
+                stop += 1
+            middle = first + (rng.randint(1, stop - first - 1) if stop - first > 1 else 1)
+            num_a, num_b = sum(document[first:middle]), sum(document[middle:stop])
+            first = stop
+            if stop == middle or rng.random() < 0.5:
+                other = rng.choice([n for n in range(len(documents)) if n != number])
+                start, num_b = rng.randrange(len(documents[other])), 0
+                for length in documents[other][start:]:
+                    num_b += length
+                    if num_b >= target - num_a:
+                        break
+                first = middle
+            lengths.append(sum(bert_truncates(num_a, num_b, told.room)) + 3)
+    return sum(lengths) / len(lengths)
+
+
+def test_examples_are_as_long_as_those_of_a_walk_by_hand() -> None:
+    corpus = wiki_corpus(300)
+    borders = np.concatenate(([0], corpus.document_ends))
+    lengths = np.diff(np.concatenate(([0], corpus.sentence_ends)))
+    documents = [lengths[a:b].tolist() for a, b in zip(borders, borders[1:], strict=False)]
+    _, _, examples = planned(corpus)
+    pairs = examples.lengths[examples.labels != NO_PAIR]
+    expected = reference_pairs(documents, ObjectiveSettings(seed=1))
+    assert pairs.mean() == pytest.approx(expected, rel=0.02)

@@ -1,0 +1,31 @@
+from pathlib import Path
+
+from glassbert.evaluation.curves import read_curves
+from glassbert.evaluation.result import TrainingCurve
+
+LOG = """\
+{"step": 10, "epoch": 0.5, "learning_rate": 0.1, "loss": 2.0}
+{"step": 10, "evaluation": {"loss": 1.5, "f1": 0.5}}
+{"step": 20, "epoch": 1.0, "learning_rate": 0.05, "loss": 1.0}
+"""
+
+
+def test_each_number_becomes_a_curve(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(LOG, encoding="utf-8")
+    assert read_curves(path) == (
+        TrainingCurve("learning_rate", "train", (10, 20), (0.1, 0.05)),
+        TrainingCurve("loss", "train", (10, 20), (2.0, 1.0)),
+        TrainingCurve("loss", "evaluation", (10,), (1.5,)),
+        TrainingCurve("f1", "evaluation", (10,), (0.5,)),
+    )
+
+
+def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(LOG + '{"step": 30, "lo', encoding="utf-8")
+    assert read_curves(path)[1].steps == (10, 20)
+
+
+def test_a_run_without_a_log_has_no_curves(tmp_path: Path) -> None:
+    assert read_curves(tmp_path / "metrics.jsonl") == ()

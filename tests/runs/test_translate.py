@@ -1,0 +1,354 @@
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from glassbert.errors import DataError, ModelError, UserError
+from glassbert.inference.translator import best_targets, load_translator
+from glassbert.interop.seq2seq import build_network
+from glassbert.interop.stored import read_stored
+from glassbert.metrics.translation import translation
+from glassbert.runs.translate import TranslateResult, average_networks, make_task, train_translator
+from glassbert.runs.translate_recipe import TranslateRecipe
+from glassbert.storage import locked, read_json
+from glassbert.training.checkpoint import checkpoints
+from helpers.sentence_pairs import SHAPE, VOCAB_SIZE, sentence_pairs, write_tsv
+
+STEPS = 8
+FILES = ("last/model.safetensors", "best/model.safetensors", "averaged/model.safetensors", "metrics.jsonl")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    write_tsv(folder / "train.tsv", sentence_pairs(200))
+    write_tsv(folder / "dev.tsv", sentence_pairs(20, seed=1))
+    return folder
+
+
+def tables(data: Path, **train: Any) -> dict[str, dict[str, Any]]:
+    return {
+        "data": {"train": str(data / "train.tsv"), "dev": str(data / "dev.tsv"), "max_length": 64},
+        "vocabulary": {"size": VOCAB_SIZE},
+        "model": {"folder": "transformer-tiny", **SHAPE},
+        "task": {"average_last": 2},
+        "train": {
+            "steps": STEPS,
+            "batch_tokens": 512,
+            "micro_tokens": 200,
+            "evaluate_every": 4,
+            "save_every": 3,
+            "log_every": 1,
+            **train,
+        },
+    }
+
+
+def run(
+    out: Path, settings: dict[str, dict[str, Any]], told: list[str] | None = None, stop_at: int | None = None
+) -> TranslateResult:
+    """Train; with ``stop_at`` a signal comes at that evaluation's decoding."""
+    calls: list[int] = []
+
+    def decode(network: Any, sources: Any, *, beam: int) -> Any:
+        calls.append(beam)
+        if stop_at == len(calls):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return best_targets(network, sources, beam=beam)
+
+    return train_translator(
+        TranslateRecipe.of(settings), out, decode, (told if told is not None else []).append
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TranslateResult, list[str]]:
+    out, told = tmp_path_factory.mktemp("finished"), list[str]()
+    return out, run(out, tables(data), told), told
+
+
+Finished = tuple[Path, TranslateResult, list[str]]
+
+
+def test_a_run_leaves_a_translator_that_tells_how_good_it_is(finished: Finished) -> None:
+    out, result, told = finished
+    assert (result.is_finished, result.step, result.model) == (True, STEPS, out / "best")
+    translator = load_translator(out)
+    assert len(translator.tokenizer) == VOCAB_SIZE
+    said = read_json(out / "best" / "run.json")
+    assert said["metrics"] == result.metrics
+    assert "tok:13a" in said["dev"]["bleu_signature"]
+    assert [len(said["samples"]), said["beam"]] == [3, 4]
+    assert said["samples"][0]["source"] == sentence_pairs(20, seed=1)[0][0]
+    assert said["training"]["tokens_per_s"] > 0
+    assert said["training"]["dependent_steps"] == 2
+    assert sum(part["sentences"] for part in said["dev"]["by_length"]) == 20
+    assert any(line.startswith("train: 200 pairs, ") for line in told)
+    assert any(line.startswith(f"vocabulary: {VOCAB_SIZE} pieces of ") for line in told)
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert {"cross_entropy", "bleu", "chrf"} == set(rows[-1]["evaluation"])
+
+
+def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
+    data: Path, tmp_path: Path, finished: Finished
+) -> None:
+    assert not run(tmp_path, tables(data), stop_at=1).is_finished
+    told: list[str] = []
+    assert run(tmp_path, tables(data), told).is_finished
+    assert not any(line.startswith("vocabulary") for line in told), "it is learned once"
+    for name in FILES:
+        assert (tmp_path / name).read_bytes() == (finished[0] / name).read_bytes(), name
+
+
+def test_a_finished_run_is_neither_trained_nor_measured_again(finished: Finished, data: Path) -> None:
+    out, result, _ = finished
+    before = {name: (out / name).read_bytes() for name in FILES}
+
+    def refuse(network: Any, sources: Any, *, beam: int) -> Any:
+        raise AssertionError("nothing is left to translate")
+
+    again = train_translator(TranslateRecipe.of(tables(data)), out, refuse, list[str]().append)
+    assert (again.is_finished, again.step, again.metrics) == (True, STEPS, result.metrics)
+    assert {name: (out / name).read_bytes() for name in FILES} == before
+
+
+def test_a_run_goes_on_though_its_recipe_lacks_settings_that_came_later(
+    finished: Finished, data: Path, tmp_path: Path
+) -> None:
+    out = shutil.copytree(finished[0], tmp_path / "run")
+    recipe = (out / "recipe.toml").read_text(encoding="utf-8")
+    of_old = "".join(line for line in recipe.splitlines(keepends=True) if not line.startswith("final_beam"))
+    assert of_old != recipe
+    (out / "recipe.toml").write_text(of_old, encoding="utf-8")
+    assert run(out, tables(data)).is_finished
+    assert (out / "recipe.toml").read_text(encoding="utf-8") == recipe, "now it says all"
+    other = tables(data) | {"task": {"average_last": 2, "final_beam": 3}}
+    (out / "recipe.toml").write_text(of_old, encoding="utf-8")
+    with pytest.raises(UserError, match=r"another task.final_beam \(4, now 3\)"):
+        run(out, other)
+
+
+def test_the_average_is_the_mean_of_the_last_checkpoints(finished: Finished) -> None:
+    out = finished[0]
+    last = checkpoints(out)[-2:]
+    assert [path.name for path in last] == ["checkpoint-6", "checkpoint-8"]
+    mean = load_file(out / "averaged" / "model.safetensors")
+    parts = [load_file(path / "model.safetensors") for path in last]
+    for name, tensor in mean.items():
+        torch.testing.assert_close(tensor, (parts[0][name] + parts[1][name]) / 2)
+    assert not all(torch.equal(parts[0][name], parts[1][name]) for name in mean)
+    assert read_json(out / "averaged" / "run.json")["average_of"] == ["checkpoint-6", "checkpoint-8"]
+
+
+def test_what_stops_have_left_neither_enters_the_average_nor_pushes_out_a_part_of_it(
+    data: Path, tmp_path: Path
+) -> None:
+    settings, straight, stopped = tables(data, save_every=4, evaluate_every=2), tmp_path / "a", tmp_path / "b"
+    run(straight, settings)
+    assert read_json(straight / "averaged" / "run.json")["average_of"] == ["checkpoint-4", "checkpoint-8"]
+    for evaluation, names in ((2, ["checkpoint-4", "checkpoint-5"]), (1, ["checkpoint-4", "checkpoint-7"])):
+        assert not run(stopped, settings, stop_at=evaluation).is_finished
+        assert {*names} <= {path.name for path in checkpoints(stopped)}
+    assert run(stopped, settings).is_finished
+    for name in FILES:
+        assert (stopped / name).read_bytes() == (straight / name).read_bytes(), name
+
+
+def test_a_run_that_averages_checkpoints_goes_on_writing_the_same_ones(
+    finished: Finished, data: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=r"another train\.save_every \(3, now 4\), which decides what"):
+        run(finished[0], tables(data, save_every=4))
+    alone = tables(data, steps=1) | {"task": {}}
+    run(tmp_path, alone)
+    alone["train"]["save_every"] = 4
+    assert run(tmp_path, alone).is_finished
+
+
+def test_one_checkpoint_is_neither_averaged_nor_measured_twice(data: Path, tmp_path: Path) -> None:
+    beams: list[int] = []
+    told: list[str] = []
+
+    def decode(network: Any, sources: Any, *, beam: int) -> Any:
+        beams.append(beam)
+        return best_targets(network, sources, beam=beam)
+
+    recipe = TranslateRecipe.of(tables(data, steps=2))
+    assert recipe.task.average_last == 2
+    result = train_translator(recipe, tmp_path, decode, told.append)
+    assert [path.name for path in checkpoints(tmp_path)] == ["checkpoint-2"]
+    assert beams == [recipe.task.dev_beam, recipe.task.final_beam]
+    assert not any(line.startswith("average of") for line in told)
+    assert not (tmp_path / "averaged").exists()
+    assert (result.model, result.best_step) == (tmp_path / "best", 2)
+
+
+def test_models_of_different_shapes_are_not_averaged(finished: Finished, data: Path, tmp_path: Path) -> None:
+    settings = tables(data, steps=1)
+    settings["model"]["hidden_size"] = 16
+    run(tmp_path, settings)
+    with pytest.raises(ModelError, match="different shapes cannot be averaged"):
+        average_networks([finished[0] / "last", tmp_path / "last"])
+
+
+def test_few_dev_pairs_come_from_all_over_the_file(finished: Finished, data: Path) -> None:
+    recipe = TranslateRecipe.of(tables(data) | {"task": {"dev_sentences": 3}})
+    files, told = recipe.data.files(recipe.data.train), list[str]()
+    tokenizer = load_translator(finished[0]).tokenizer
+    held_out = make_task(recipe, files, tokenizer, best_targets, told.append).held_out
+    assert held_out is not None
+    dev = sentence_pairs(20, seed=1)
+    assert list(held_out.sources) == [dev[index][0] for index in (0, 6, 13)]
+    assert list(held_out.targets) == [dev[index][1] for index in (0, 6, 13)]
+    assert any(line.startswith("dev: 3 pairs, ") for line in told)
+
+
+def test_an_average_over_time_is_kept_as_everywhere(data: Path, tmp_path: Path) -> None:
+    run(tmp_path, tables(data, ema_decay=0.5))
+    last = load_file(tmp_path / "last" / "model.safetensors")
+    raw = load_file(tmp_path / f"checkpoint-{STEPS}" / "model.safetensors")
+    assert not torch.equal(last["model.shared.weight"], raw["model.shared.weight"])
+
+
+def test_a_model_is_gone_on_with_in_its_own_vocabulary(
+    data: Path, tmp_path: Path, finished: Finished
+) -> None:
+    settings = tables(data, steps=1, learning_rate=1e-9)
+    del settings["vocabulary"], settings["task"]
+    settings["model"] = {"folder": str(finished[0] / "best")}
+    run(tmp_path, settings)
+    before, after = (build_network(read_stored(folder / "best")) for folder in (finished[0], tmp_path))
+    torch.testing.assert_close(before.output.weight, after.output.weight)
+    assert load_translator(tmp_path).tokenizer.pieces == load_translator(finished[0]).tokenizer.pieces
+    settings["model"]["hidden_size"] = 16
+    with pytest.raises(UserError, match=r"brings its own shape; remove model\.hidden_size"):
+        run(tmp_path / "other", settings)
+
+
+@pytest.mark.parametrize("name", ["lstm-small", "lstm-small-without-attention"])
+def test_the_recurrent_baselines_train_in_the_same_way(data: Path, tmp_path: Path, name: str) -> None:
+    settings = tables(data, steps=2)
+    settings["model"] = {"folder": name, "hidden_size": 16, "num_hidden_layers": 1}
+    result = run(tmp_path, settings)
+    assert set(result.metrics) == {"bleu", "chrf"}
+    assert load_translator(tmp_path).config.hidden_size == 16  # type: ignore[union-attr]
+    said = read_json(tmp_path / "best" / "run.json")
+    assert said["training"]["dependent_steps"] == (
+        said["training"]["source_tokens"] + said["training"]["target_tokens"]
+    )
+    assert sum(part["sentences"] for part in said["dev"]["by_length"]) == 20
+
+
+def test_without_dev_pairs_the_last_model_is_the_model(data: Path, tmp_path: Path) -> None:
+    settings = tables(data, steps=2)
+    del settings["data"]["dev"], settings["task"]
+    told: list[str] = []
+    result = run(tmp_path, settings, told)
+    assert result.model == tmp_path / "last"
+    assert any("nothing will be known" in line for line in told)
+
+
+@pytest.mark.parametrize("name", ["train", "dev"])
+def test_text_that_has_changed_stops_a_run_from_going_on(data: Path, tmp_path: Path, name: str) -> None:
+    settings = tables(data, steps=1)
+    path = Path(shutil.copy(settings["data"][name], tmp_path / f"{name}.tsv"))
+    settings["data"][name] = str(path)
+    run(tmp_path / "run", settings)
+    for checkpoint in checkpoints(tmp_path / "run"):
+        shutil.rmtree(checkpoint)  # the text is known from the start, not from a checkpoint
+    write_tsv(path, sentence_pairs(201))
+    with pytest.raises(DataError, match=rf"data\.{name} is not the text that .* was begun with"):
+        run(tmp_path / "run", settings)
+
+
+def test_dev_pairs_that_are_too_long_count_in_the_scores_and_it_is_told(
+    finished: Finished, data: Path, tmp_path: Path
+) -> None:
+    settings = tables(data)
+    pairs = [*sentence_pairs(5), ("one " * 80, "uno")]
+    settings["data"]["dev"] = str(write_tsv(tmp_path / "dev.tsv", pairs))
+    recipe, told = TranslateRecipe.of(settings), list[str]()
+    tokenizer = load_translator(finished[0]).tokenizer
+    files = recipe.data.files(recipe.data.train)
+    held_out = make_task(recipe, files, tokenizer, best_targets, told.append).held_out
+    assert held_out is not None
+    assert (len(held_out.sources), sum(len(batch.members) for batch in held_out.batches)) == (6, 5)
+    assert (
+        "dev: 1 pairs with a side of more than 64 tokens are not in the loss; to be translated, "
+        "long sources are cut"
+    ) in told
+
+
+def test_unknown_rules_of_bleu_are_refused_before_anything_is_done(data: Path, tmp_path: Path) -> None:
+    settings = tables(data) | {"task": {"bleu_tokenizer": "chinese"}}
+    told: list[str] = []
+    with pytest.raises(UserError, match="bleu_tokenizer='chinese'; expected one of"):
+        run(tmp_path / "run", settings, told)
+    assert not told
+    assert not (tmp_path / "run").exists()
+
+
+def test_bad_rows_and_long_pairs_are_left_out_and_told(tmp_path: Path, data: Path) -> None:
+    rows = [*sentence_pairs(100), ("one", " "), ("one " * 80, "uno")]
+    settings = tables(data, steps=1)
+    settings["data"] |= {"train": str(write_tsv(tmp_path / "train.tsv", rows)), "skip_bad": 1}
+    told: list[str] = []
+    run(tmp_path / "run", settings, told)
+    assert any(line.endswith("train.tsv:101: empty target") for line in told)
+    assert "train: 1 pairs with a side of more than 64 tokens are left out" in told
+    settings["data"]["skip_bad"] = 0
+    with pytest.raises(DataError, match=r"train\.tsv:101: empty target"):
+        run(tmp_path / "other", settings)
+    assert not (tmp_path / "other").exists(), "nothing is claimed before the text is known to be good"
+
+
+def test_the_rate_follows_the_published_formula(data: Path, tmp_path: Path) -> None:
+    width, warmup = SHAPE["hidden_size"], 0.25
+    steps = 39  # the run's progress is counted in fortieths, so the warm-up takes 10 steps
+    recipe = TranslateRecipe.of(tables(data, steps=steps, warmup=warmup, learning_rate=(width * 10) ** -0.5))
+    from glassbert.training.schedule import rate_factor
+
+    for step in range(1, steps + 1):
+        rate = recipe.train.learning_rate * rate_factor(recipe.train.schedule, warmup, step / (steps + 1))
+        assert rate == pytest.approx(width**-0.5 * min(step**-0.5, step * 10**-1.5))
+
+
+@pytest.mark.slow
+def test_a_small_model_learns_to_translate(data: Path, tmp_path: Path) -> None:
+    write_tsv(tmp_path / "train.tsv", sentence_pairs(2000))
+    dev = sentence_pairs(100, seed=1)
+    settings = tables(
+        data, steps=500, batch_tokens=1024, micro_tokens=1024, learning_rate=2e-3, evaluate_every=100,
+        save_every=500,
+    )  # fmt: skip
+    settings["data"] |= {
+        "train": str(tmp_path / "train.tsv"),
+        "dev": str(write_tsv(tmp_path / "dev.tsv", dev)),
+    }
+    settings["model"] |= {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
+    settings["model"] |= {"num_hidden_layers": 2, "hidden_dropout_prob": 0.0}
+    result = run(tmp_path / "run", settings)
+    translator = load_translator(tmp_path / "run")
+    guess = [found.text for found in translator.translate([source for source, _ in dev])]
+    gold = [target for _, target in dev]
+    # Fluent answers to other questions are what a network that ignores its source would give at best.
+    of_others = translation(gold, guess[1:] + guess[:1]).bleu
+    assert result.metrics["bleu"] > 60 > 2 * of_others
+    assert translator.translate(["one two three."])[0].text == "\u00a1uno dos tres!"
+
+
+def test_a_second_run_in_the_same_folder_waits_for_the_first(data: Path, tmp_path: Path) -> None:
+    settings = tables(data, steps=1)
+    tmp_path.joinpath("run").mkdir()
+    with (
+        locked(tmp_path / "run", "the first"),
+        pytest.raises(UserError, match="another run is at work in it"),
+    ):
+        run(tmp_path / "run", settings)
+    assert run(tmp_path / "run", settings).is_finished
