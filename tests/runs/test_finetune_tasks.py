@@ -152,11 +152,11 @@ def test_the_metrics_in_run_json_are_those_of_the_loaded_model(
 
     model = load(out)
     told = read_json(out / "best" / "run.json")["metrics"]
-    label_kind = getattr(model.form, "kind", None)
-    rows = read_examples(model.form.name, given / f"{kind}.dev.jsonl", ReadOptions(kind=label_kind)).examples
+    label_kind = getattr(model.task, "kind", None)
+    rows = read_examples(model.task.name, given / f"{kind}.dev.jsonl", ReadOptions(kind=label_kind)).examples
     predictions = model.predict_examples(rows)
-    calibration = model.form.calibration(rows, predictions)
-    found = model.form.measure(rows, predictions).metrics() | (calibration.metrics() if calibration else {})
+    calibration = model.task.calibration(rows, predictions)
+    found = model.task.measure(rows, predictions).metrics() | (calibration.metrics() if calibration else {})
     assert found == pytest.approx({name: told[name] for name in found}, abs=1e-6)
 
 
@@ -237,9 +237,9 @@ def test_an_answer_is_the_same_alone_in_any_batch_in_any_order_and_in_transforme
     alone = [model.predict([item])[0] for item in items]
     order = random.Random(1).sample(range(len(items)), len(items))
     shuffled = dict(zip(order, model.predict([items[index] for index in order]), strict=True))
-    examples = [as_example(model.form.name, item, "") for item in items]
+    examples = [as_example(model.task.name, item, "") for item in items]
     with torch.no_grad():
-        theirs = predictions(model.form, their_network(kind, folder), examples)
+        theirs = predictions(model.task, their_network(kind, folder), examples)
     said, scores = numbers_of([one.to_json() for one in together])
     assert len(set(np.round(scores, 3))) > 8, "all texts are alike"
     others = {"alone": alone, "shuffled": [shuffled[i] for i in range(len(items))], "transformers": theirs}

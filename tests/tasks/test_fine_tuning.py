@@ -26,23 +26,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small_task(folder: Path, **settings: Any) -> FineTune[TextExample, ClassPrediction]:
     tokenizer = small_tokenizer(VOCAB_SIZE)
     rows, dev = sentiment(200), sentiment(60, seed=1)
-    form, _ = Classify.for_training(
+    task, _ = Classify.for_training(
         "classify", ClassifySettings(**settings), tokenizer, rows, dev, max_length=40
     )
-    spec = form.head()
+    spec = task.head()
     bert, _ = build(read_stored(folder), head=spec.head, labels=spec.labels, problem_type=spec.problem_type)
-    return FineTune(bert, tokenizer, form, rows, dev, batch_size=16, batch_tokens=4096, seed=0)
+    return FineTune(bert, tokenizer, task, rows, dev, batch_size=16, batch_tokens=4096, seed=0)
 
 
 def answering_task(
     folder: Path, dev: list[AnswerExample], metric: str
 ) -> FineTune[AnswerExample, AnswerPrediction]:
     tokenizer, rows = small_tokenizer(VOCAB_SIZE), questions(20, impossible=0.5)
-    form, _ = Extract.for_training(
+    task, _ = Extract.for_training(
         "answer", AnswerSettings(metric=metric), tokenizer, rows, dev, max_length=40
     )
     bert, _ = build(read_stored(folder), head="answer")
-    return FineTune(bert, tokenizer, form, rows, dev, batch_size=16, batch_tokens=4096, seed=0)
+    return FineTune(bert, tokenizer, task, rows, dev, batch_size=16, batch_tokens=4096, seed=0)
 
 
 def test_a_small_model_learns_a_small_task(tmp_path: Path) -> None:

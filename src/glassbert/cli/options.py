@@ -51,8 +51,8 @@ def read_options(changes: list[str] | None, format: str | None, skip_bad: int) -
 
 def task_of(model: "Model", told: TaskName | None) -> TaskName:
     """Return how rows are to be read; what is told only decides where the folder leaves it open."""
-    form = model.form
-    is_open = getattr(form, "takes_any", False) and told in ("classify", "pair")
-    if told is None or told == form.name or is_open:
-        return told or form.name
-    raise UserError(f"--task {told}: the model does {form.name}; leave --task out")
+    task = model.task
+    is_open = getattr(task, "takes_any", False) and told in ("classify", "pair")
+    if told is None or told == task.name or is_open:
+        return told or task.name
+    raise UserError(f"--task {told}: the model does {task.name}; leave --task out")

@@ -47,7 +47,7 @@ def evaluate_file(
     Args:
         name: What the user calls the model.
     """
-    kind = getattr(model.form, "kind", None)
+    kind = getattr(model.task, "kind", None)
     table = read_examples(task, path, replace(options, kind=options.kind or kind))
     for note in table.notes:
         log(note)
@@ -65,22 +65,22 @@ def evaluation_of(
     model: "Model", name: str, data: str, examples: Sequence[Any], *, notes: Sequence[str] = ()
 ) -> Evaluation:
     """Measure the model on examples."""
-    form = model.form
+    task = model.task
     predictions = model.predict_examples(examples)
-    report = form.measure(examples, predictions)  # first, since it refuses labels that it does not know
+    report = task.measure(examples, predictions)  # first, since it refuses labels that it does not know
     contents = [one.to_json() for one in predictions]
-    ids = [one.ids for windows in form.inputs(examples, with_targets=False) for one in windows]
+    ids = [one.ids for windows in task.inputs(examples, with_targets=False) for one in windows]
     unk_id = model.tokenizer.vocabulary.unk_id
-    measure_of = getattr(form, "measure_of", None)
+    measure_of = getattr(task, "measure_of", None)
     wrong = mistakes(examples, contents, measure_of(examples) if measure_of else None)
     found = sorted(wrong, key=lambda mistake: -mistake.score)
     evaluation = Evaluation(
-        task=form.name,
+        task=task.name,
         model=name,
         data=data,
         examples=len(examples),
         report=report,  # type: ignore[arg-type]
-        calibration=form.calibration(examples, predictions),
+        calibration=task.calibration(examples, predictions),
         mistakes=tuple(found[:MAX_MISTAKES]),
         truncated=sum(bool(content.get("truncated")) for content in contents),
         tokens=sum(map(len, ids)),
@@ -88,7 +88,7 @@ def evaluation_of(
         settings=_settings(model.run),
         notes=tuple(notes),
     )
-    return _with_scores(evaluation, getattr(form, "kind", None), examples, contents)
+    return _with_scores(evaluation, getattr(task, "kind", None), examples, contents)
 
 
 def with_run(evaluation: Evaluation, run: Path) -> Evaluation:

@@ -103,7 +103,7 @@ class Model:
         return Engine.of(self.network)
 
     @cached_property
-    def form(self) -> Task[Any, Any]:
+    def task(self) -> Task[Any, Any]:
         """The task that the model was fine-tuned for."""
         return load_task(self.folder, self.run.get("task", {}), self.tokenizer, self.config)
 
@@ -165,7 +165,7 @@ class Model:
         """
         if isinstance(items, str | Mapping):
             raise UserError(f"one {type(items).__name__} came where a list is expected; put it into a list")
-        name = self.form.name
+        name = self.task.name
         if "task" not in self.run and name == "classify" and items and is_pair(items[0]):
             name = "pair"  # the folder of others does not say what its classes are of
         examples = [as_example(name, item, f"item {number}") for number, item in enumerate(items)]
@@ -176,7 +176,7 @@ class Model:
     ) -> list[Prediction]:
         """Return what the model says of each example, in order."""
         network = partial(self.engine.network, heads_only=True)
-        found = predictions(self.form, network, examples, map_batches) if examples else []
+        found = predictions(self.task, network, examples, map_batches) if examples else []
         return with_abstention(found, abstain_below)
 
 

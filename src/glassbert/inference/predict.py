@@ -123,7 +123,7 @@ def _texts(task: TaskName, item: Item, where: str) -> Sequence[str]:
 
 def threshold_for_accuracy(model: "Model", accuracy: float) -> float:
     """Return the score from which on the model was right that often, as its run.json says."""
-    known: Mapping[str, Mapping[str, float]] = getattr(model.form, "thresholds", {})
+    known: Mapping[str, Mapping[str, float]] = getattr(model.task, "thresholds", {})
     found = [(float(share), row["threshold"]) for share, row in known.items() if float(share) >= accuracy]
     if not found:
         raise ModelError(

@@ -16,35 +16,35 @@ from glassbert.tasks.forward import decoded, raw_outputs
 from glassbert.tasks.task import Task
 
 
-def settle(folder: Path, task: FineTune[Any, Any], log: Callable[[str], None]) -> Mapping[str, float]:
+def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Callable[[str], None]) -> Mapping[str, float]:
     """Tune the model in ``folder`` on the held-out rows and return its metrics; what is settled stays so."""
     run = read_json(folder / "run.json")
     if "metrics" in run:
         return run["metrics"]
     network, _ = build(read_stored(folder))
-    form = load_task(folder, run["task"], task.tokenizer, network.config)
-    raw = raw_outputs(form, partial(network, heads_only=True), task.dev_inputs)
-    tuning = form.tune(task.dev, task.dev_inputs, raw)
+    task = load_task(folder, run["task"], trainable.tokenizer, network.config)
+    raw = raw_outputs(task, partial(network, heads_only=True), trainable.dev_inputs)
+    tuning = task.tune(trainable.dev, trainable.dev_inputs, raw)
     tuned = {**run["task"], **tuning.run, "temperature": tuning.temperature}
-    form = load_task(folder, tuned, task.tokenizer, network.config)
+    task = load_task(folder, tuned, trainable.tokenizer, network.config)
     scaled = [[logits / tuning.temperature for logits in windows] for windows in raw]
     about = {name: value for name, value in run.items() if name not in ("task", "glassbert", "torch")}
-    about |= _findings(form, task, scaled, log)
+    about |= _findings(task, trainable, scaled, log)
     divide_head(network, tuning.temperature)
     with new_folder(folder, may_replace=True) as new:
-        save_finetuned(network, task.tokenizer, form, new, about, extra_of(form), tuned)
+        save_finetuned(network, trainable.tokenizer, task, new, about, extra_of(task), tuned)
     return about["metrics"]
 
 
 def _findings(
-    form: Task[Any, Any], task: FineTune[Any, Any], raw: list[list[Any]], log: Callable[[str], None]
+    task: Task[Any, Any], trainable: FineTune[Any, Any], raw: list[list[Any]], log: Callable[[str], None]
 ) -> dict[str, Any]:
     """Return what run.json shall say of the model's quality."""
-    predictions = decoded(form, task.dev, task.dev_inputs, raw)
-    calibration = form.calibration(task.dev, predictions)
+    predictions = decoded(task, trainable.dev, trainable.dev_inputs, raw)
+    calibration = task.calibration(trainable.dev, predictions)
     of_scores = calibration.metrics() if calibration else {}
-    found: dict[str, Any] = {"metrics": {**form.measure(task.dev, predictions).metrics(), **of_scores}}
-    alarm = form.alarm(task.dev, predictions)
+    found: dict[str, Any] = {"metrics": {**task.measure(trainable.dev, predictions).metrics(), **of_scores}}
+    alarm = task.alarm(trainable.dev, predictions)
     if alarm:
         log(f"this run is degenerate: {alarm}; try another seed, a lower learning rate or more rows")
         found["alarm"] = alarm

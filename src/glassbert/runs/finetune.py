@@ -11,7 +11,7 @@ from glassbert.interop.folder import check_vocabulary
 from glassbert.interop.huggingface import build
 from glassbert.interop.stored import StoredModel, read_stored
 from glassbert.model.bert import Bert
-from glassbert.runs.calibrate import settle
+from glassbert.runs.calibrate import calibrate
 from glassbert.runs.finetune_recipe import FineTuneRecipe, completed
 from glassbert.runs.folder import Tables, check_data, lock_run, open_run
 from glassbert.runs.rows import Rows, describe
@@ -68,23 +68,23 @@ def finetune(
         on_status: Draws how the run stands after each step; without it, lines are told.
         claimed: The recipe that the folder belongs to, where this run is only a part of it.
     """
-    task = make_task(recipe, rows, log)
+    trainable = make_task(recipe, rows, log)
     tables = claimed or recipe.tables()
     open_run(out, tables, completed)
     check_data(out, rows.about)
-    settings = with_evaluations(recipe.train, task)
+    settings = with_evaluations(recipe.train, trainable)
     about = {"recipe": tables, "data": rows.about, "seed": recipe.train.seed}
     metrics: Mapping[str, float] = {}
     with lock_run(out):
-        result = run_training(task, settings, out, about=about, log=log, on_status=on_status)
+        result = run_training(trainable, settings, out, about=about, log=log, on_status=on_status)
         if not result.is_finished:
             return FineTuneResult(out, result.step, False)
         if is_main_process():
             if rows.dev:
-                metrics = settle(out / "best", task, log)
+                metrics = calibrate(out / "best", trainable, log)
             else:
                 _take_last_for_best(out)
-    best_by = task.form.best_by
+    best_by = trainable.task.best_by
     if result.best is not None and best_by not in metrics:
         # Settling measures predictions; the loss, where it chose, is known from training alone.
         metrics = {**metrics, best_by: result.best}
@@ -96,7 +96,7 @@ def make_task(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any, Any
     tokenizer = Tokenizer.load(recipe.model.folder)
     source = with_dropout(read_stored(recipe.model.folder), recipe)
     limit = min(source.config.get("max_position_embeddings", 512), tokenizer.max_length)
-    form, notes = task_class(recipe.name).for_training(
+    task, notes = task_class(recipe.name).for_training(
         recipe.name,
         recipe.task,
         tokenizer,
@@ -108,24 +108,24 @@ def make_task(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any, Any
     for note in (*tokenizer.assumptions, *notes):
         log(note)
     settings = recipe.train
-    bert = start_model(source, form.head(), settings.seed, log)
+    bert = start_model(source, task.head(), settings.seed, log)
     check_vocabulary(recipe.model.folder, tokenizer, bert.config)
-    task = FineTune(
+    trainable = FineTune(
         bert,
         tokenizer,
-        form,
+        task,
         rows.train,
         rows.dev,
         batch_size=settings.batch_size,
         batch_tokens=settings.batch_tokens,
         seed=settings.seed,
     )
-    task.check_metric()
-    for what, inputs in (("train", task.train_inputs), ("dev", task.dev_inputs)):
-        for line in describe(what, tokenizer, inputs, form.max_length):
+    trainable.check_metric()
+    for what, inputs in (("train", trainable.train_inputs), ("dev", trainable.dev_inputs)):
+        for line in describe(what, tokenizer, inputs, task.max_length):
             log(line)
     log(f"learning rate {settings.learning_rate:g}, batches of {settings.batch_size}, seed {settings.seed}")
-    return task
+    return trainable
 
 
 def start_model(source: StoredModel, head: HeadSpec, seed: int, log: Log) -> Bert:
@@ -142,11 +142,11 @@ def start_model(source: StoredModel, head: HeadSpec, seed: int, log: Log) -> Ber
     return bert
 
 
-def with_evaluations(settings: FineTuneSettings, task: FineTune[Any, Any]) -> FineTuneSettings:
+def with_evaluations(settings: FineTuneSettings, trainable: FineTune[Any, Any]) -> FineTuneSettings:
     """Return the settings with a number of steps between evaluations: an epoch's, when they do not say."""
     if settings.evaluate_every:
         return settings
-    return replace(settings, evaluate_every=task.steps_in_epochs(1.0))
+    return replace(settings, evaluate_every=trainable.steps_in_epochs(1.0))
 
 
 def with_dropout(source: StoredModel, recipe: FineTuneRecipe) -> StoredModel:

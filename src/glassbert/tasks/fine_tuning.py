@@ -35,16 +35,16 @@ TOKENS = "encoder.embeddings.token"
 class FineTuneModule(nn.Module):
     """A BERT with a task's losses: what the engine differentiates."""
 
-    def __init__(self, bert: Bert, form: Task[E, P], rows: Tensor | None) -> None:
+    def __init__(self, bert: Bert, task: Task[E, P], rows: Tensor | None) -> None:
         """Put the parts together.
 
         Args:
             rows: Rows of the token embedding that are trained, (R,); None trains them all.
         """
         super().__init__()
-        self.bert, self.extra = bert, form.extra
-        self._form = form
-        self._is_encoder_frozen = form.settings.freeze_encoder
+        self.bert, self.extra = bert, task.extra
+        self._task = task
+        self._is_encoder_frozen = task.settings.freeze_encoder
         if self._is_encoder_frozen:
             bert.encoder.requires_grad_(False)
         elif rows is not None:
@@ -70,7 +70,7 @@ class FineTuneModule(nn.Module):
         """
         if isinstance(part, Batch):
             return self.bert(part, heads_only=True)
-        return self._form.losses(self.bert(packed(part, self.device), heads_only=True), part)
+        return self._task.losses(self.bert(packed(part, self.device), heads_only=True), part)
 
 
 class FineTune(Generic[E, P]):
@@ -80,7 +80,7 @@ class FineTune(Generic[E, P]):
         self,
         bert: Bert,
         tokenizer: Tokenizer,
-        form: Task[E, P],
+        task: Task[E, P],
         train: Sequence[E],
         dev: Sequence[E],
         *,
@@ -89,9 +89,9 @@ class FineTune(Generic[E, P]):
         seed: int,
     ) -> None:
         """Encode the examples, once for the whole run."""
-        self.tokenizer, self.form, self.dev = tokenizer, form, dev
-        self.train_inputs = form.inputs(train, with_targets=True)
-        self.dev_inputs = form.inputs(dev, with_targets=True) if dev else []
+        self.tokenizer, self.task, self.dev = tokenizer, task, dev
+        self.train_inputs = task.inputs(train, with_targets=True)
+        self.dev_inputs = task.inputs(dev, with_targets=True) if dev else []
         lengths = np.array([sum(map(len, windows)) for windows in self.train_inputs], dtype=np.int64)
         order = {"batch_size": batch_size, "batch_tokens": batch_tokens, "seed": seed}
         self._epochs = Epochs(lambda epoch: shuffled_batches(lengths, epoch=epoch, **order))
@@ -99,7 +99,7 @@ class FineTune(Generic[E, P]):
         self._rows = used_rows(
             (one.ids for windows in self.train_inputs for one in windows), bert.config.encoder.vocab_size
         )
-        self.module = FineTuneModule(bert, form, self._rows)
+        self.module = FineTuneModule(bert, task, self._rows)
         self._alarm: str | None = None
 
     @property
@@ -109,11 +109,11 @@ class FineTune(Generic[E, P]):
 
     @property
     def loss_weights(self) -> Mapping[str, float]:
-        return self.form.loss_weights
+        return self.task.loss_weights
 
     @property
     def best_by(self) -> tuple[str, bool]:
-        return self.form.best_by, self.form.best_by not in LOWER_IS_BETTER
+        return self.task.best_by, self.task.best_by not in LOWER_IS_BETTER
 
     def batch(self, step: int) -> list[Input]:
         chosen = [one for example in self._epochs.batch(step) for one in self.train_inputs[example]]
@@ -125,7 +125,7 @@ class FineTune(Generic[E, P]):
         return [batch[part::num_parts] for part in range(num_parts)]
 
     def counts(self, batch: list[Input]) -> dict[str, int]:
-        return {**self.form.counts(batch), "tokens": sum(map(len, batch))}
+        return {**self.task.counts(batch), "tokens": sum(map(len, batch))}
 
     def epoch_of(self, step: int) -> float:
         return self._epochs.num_done(step)
@@ -139,32 +139,32 @@ class FineTune(Generic[E, P]):
             return
         self.module.eval()
         inputs = self.dev_inputs[:1]
-        first = decoded(self.form, self.dev[:1], inputs, raw_outputs(self.form, self.module, inputs))
+        first = decoded(self.task, self.dev[:1], inputs, raw_outputs(self.task, self.module, inputs))
         # Which metrics there are depends on all rows: on whether any question has no answer, for one.
-        known = ("loss", *self.form.measure(self.dev, first * len(self.dev)).metrics())
-        if self.form.best_by not in known:
-            raise UserError(f"task.metric={self.form.best_by!r}; expected one of {', '.join(known)}")
+        known = ("loss", *self.task.measure(self.dev, first * len(self.dev)).metrics())
+        if self.task.best_by not in known:
+            raise UserError(f"task.metric={self.task.best_by!r}; expected one of {', '.join(known)}")
 
     def evaluate(self) -> dict[str, float]:
         if not self.dev:
             return {}
-        form = self.form
+        task = self.task
         sums: dict[str, float] = {}
 
         def add(output: Output, chosen: Sequence[Input]) -> None:
-            for name, value in form.losses(output, chosen).items():
+            for name, value in task.losses(output, chosen).items():
                 sums[name] = sums.get(name, 0.0) + value.item()
 
-        raw = raw_outputs(form, self.module, self.dev_inputs, self.module.device, add)
-        predictions = decoded(form, self.dev, self.dev_inputs, raw)
-        counts = form.counts([one for windows in self.dev_inputs for one in windows])
-        self._alarm = form.alarm(self.dev, predictions)
-        losses = {name: sums[name] / max(1, counts[name]) for name in form.loss_weights}
-        return {**losses, **form.measure(self.dev, predictions).metrics()}
+        raw = raw_outputs(task, self.module, self.dev_inputs, self.module.device, add)
+        predictions = decoded(task, self.dev, self.dev_inputs, raw)
+        counts = task.counts([one for windows in self.dev_inputs for one in windows])
+        self._alarm = task.alarm(self.dev, predictions)
+        losses = {name: sums[name] / max(1, counts[name]) for name in task.loss_weights}
+        return {**losses, **task.measure(self.dev, predictions).metrics()}
 
     def verdict(self, metrics: Mapping[str, float]) -> str:
         # Two or three of them: the report has them all.
-        names = [name for name in dict.fromkeys(("loss", self.form.best_by, "f1")) if name in metrics]
+        names = [name for name in dict.fromkeys(("loss", self.task.best_by, "f1")) if name in metrics]
         values = "  ".join(f"{name} {metrics[name]:.4f}" for name in names)
         return f"held out: {values}" + (f"  ({self._alarm})" if self._alarm else "")
 
@@ -179,12 +179,12 @@ class FineTune(Generic[E, P]):
             network = Bert(self.config)
         network.load_state_dict(state, assign=True)
         extra = {name: tensor for name, tensor in weights.items() if name.startswith("extra.")}
-        save_finetuned(network, self.tokenizer, self.form, folder, run, extra)
+        save_finetuned(network, self.tokenizer, self.task, folder, run, extra)
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         network, _ = build(read_stored(folder))
-        weights = dict(FineTuneModule(network, self.form, self._rows).named_parameters())
-        return weights | (_read_extra(folder) if self.form.extra is not None else {})
+        weights = dict(FineTuneModule(network, self.task, self._rows).named_parameters())
+        return weights | (_read_extra(folder) if self.task.extra is not None else {})
 
     def depth_of(self, name: str) -> int:
         return depth_in_bert(name, self.config.encoder.num_hidden_layers)
@@ -196,7 +196,7 @@ class FineTune(Generic[E, P]):
         length = float(np.mean([len(one) for windows in self.train_inputs for one in windows]))
         share_read = 1 / length if self.config.head == "classify" else 1.0
         flops = flops_in_blocks(self.module.bert.encoder, length, share_read)
-        return flops / 3 if self.form.settings.freeze_encoder else flops
+        return flops / 3 if self.task.settings.freeze_encoder else flops
 
 
 def load_task(
@@ -213,23 +213,23 @@ def load_task(
             f"{folder}: a model with a {config.head!r} head has no task; fine-tune it with `glassbert train`"
         )
     limit = min(config.encoder.max_position_embeddings, tokenizer.max_length)
-    form = task_class(name).from_run(name, run, tokenizer, config, max_length=limit)
-    if form.extra is not None:
+    task = task_class(name).from_run(name, run, tokenizer, config, max_length=limit)
+    if task.extra is not None:
         weights = {name.removeprefix("extra."): tensor for name, tensor in _read_extra(folder).items()}
         try:
-            form.extra.load_state_dict(weights)
+            task.extra.load_state_dict(weights)
         except RuntimeError:
             raise ModelError(
                 f"{folder / TASK_WEIGHTS} does not fit the labels in config.json; copy both again"
             ) from None
-    return form
+    return task
 
 
-def extra_of(form: Task[Any, Any]) -> dict[str, Tensor]:
+def extra_of(task: Task[Any, Any]) -> dict[str, Tensor]:
     """Return the weights that a form has of its own, named as the module's."""
-    if form.extra is None:
+    if task.extra is None:
         return {}
-    return {f"extra.{name}": parameter.detach() for name, parameter in form.extra.named_parameters()}
+    return {f"extra.{name}": parameter.detach() for name, parameter in task.extra.named_parameters()}
 
 
 def _read_extra(folder: Path) -> dict[str, Tensor]:
@@ -241,7 +241,7 @@ def _read_extra(folder: Path) -> dict[str, Tensor]:
 def save_finetuned(
     network: Bert,
     tokenizer: Tokenizer,
-    form: Task[E, P],
+    task: Task[E, P],
     folder: Path,
     run: Mapping[str, Any],
     extra: Mapping[str, Tensor],
@@ -252,6 +252,6 @@ def save_finetuned(
     Args:
         tuned: What was found after training, beside what the form says.
     """
-    write_model(network, tokenizer, folder, run={**run, "task": {**tuned, **form.to_run()}})
+    write_model(network, tokenizer, folder, run={**run, "task": {**tuned, **task.to_run()}})
     if extra:
         save_tensors(extra, folder / TASK_WEIGHTS)

@@ -19,24 +19,24 @@ Each = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 """`map`, or a faster one."""
 
 
-def predictions(form: Task[E, P], network: Network, examples: Sequence[E], each: Each = map) -> list[P]:
+def predictions(task: Task[E, P], network: Network, examples: Sequence[E], each: Each = map) -> list[P]:
     """Return what the model says of each example, in order."""
-    inputs = form.inputs(examples, with_targets=False)
-    return decoded(form, examples, inputs, raw_outputs(form, network, inputs, each=each))
+    inputs = task.inputs(examples, with_targets=False)
+    return decoded(task, examples, inputs, raw_outputs(task, network, inputs, each=each))
 
 
 def decoded(
-    form: Task[E, P],
+    task: Task[E, P],
     examples: Sequence[E],
     inputs: Sequence[Sequence[Input]],
     raw: Sequence[Sequence[NDArray[Any]]],
 ) -> list[P]:
     """Read the logits of each example's inputs."""
-    return [form.predict(*one) for one in zip(examples, inputs, raw, strict=True)]
+    return [task.predict(*one) for one in zip(examples, inputs, raw, strict=True)]
 
 
 def raw_outputs(
-    form: Task[E, P],
+    task: Task[E, P],
     network: Network,
     inputs: Sequence[Sequence[Input]],
     device: torch.device | None = None,
@@ -57,7 +57,7 @@ def raw_outputs(
         output = network(packed(chosen, device))
         if note:
             note(output, chosen)
-        return form.raw(output, chosen)
+        return task.raw(output, chosen)
 
     lengths = [len(one) for one in flat]
     batches = list(batches_by_length(lengths, BATCH_TOKENS, multiple_of=torch.get_num_threads()))

@@ -22,8 +22,8 @@ TASK_OF_HEAD: dict[Head, TaskName] = {"classify": "classify", "tag": "tag", "ans
 
 def task_class(name: str) -> type[Task[Any, Any]]:
     """Return the form of a task."""
-    module, form, _ = _home(name)
-    return getattr(import_module(f"glassbert.tasks.{module}"), form)
+    module, task, _ = _home(name)
+    return getattr(import_module(f"glassbert.tasks.{module}"), task)
 
 
 def settings_class(name: str) -> type[TaskSettings]:

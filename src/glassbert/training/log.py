@@ -80,7 +80,11 @@ class RunLog:
             self.on_status(reading)
         if not is_logged:
             return
-        row = {"step": state.step, "epoch": round(state.task.epoch_of(state.step), 4), "learning_rate": rate}
+        row = {
+            "step": state.step,
+            "epoch": round(state.trainable.epoch_of(state.step), 4),
+            "learning_rate": rate,
+        }
         row |= {"grad_norm": result.grad_norm, **result.losses}
         speed = {"tokens_per_s": round(reading.tokens_per_s, 1), "memory_bytes": reading.memory_bytes}
         self._lines[METRICS].append(row)
@@ -95,7 +99,7 @@ class RunLog:
         if metrics:
             self._lines[METRICS].append({"step": self.state.step, "evaluation": dict(metrics)})
             self._draw("evaluation", metrics)
-            self.log(self.state.task.verdict(metrics))
+            self.log(self.state.trainable.verdict(metrics))
 
     def flush(self) -> None:
         """Append the lines to the files; called before each checkpoint, so that none is lost."""
@@ -121,7 +125,7 @@ class RunLog:
         state = self.state
         (started_at, tokens_before), (ended_at, tokens_after) = self._marks[0], self._marks[-1]
         speed = (tokens_after - tokens_before) / max(ended_at - started_at, 1e-9)
-        flops = speed * state.task.flops_per_token()
+        flops = speed * state.trainable.flops_per_token()
         self.peak = max(self.peak, flops)  # it may have been measured while the machine was busy
         return Status(
             step=state.step,

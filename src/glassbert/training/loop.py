@@ -34,7 +34,7 @@ class TrainResult:
 
 
 def train(
-    task: Trainable,
+    trainable: Trainable,
     settings: TrainSettings,
     run: Path,
     *,
@@ -52,7 +52,7 @@ def train(
     processes = Processes.join(settings)
     if not processes.is_main:
         log, on_status = say_nothing, None
-    result = _train(processes, task, settings, run, about, log, on_status)
+    result = _train(processes, trainable, settings, run, about, log, on_status)
     # The wrapper around the module must go before its processes part: were it the last to know the process
     # group, it would end the group's threads while holding the lock that they wait for.
     if processes.size > 1:
@@ -63,14 +63,14 @@ def train(
 
 def _train(
     processes: Processes,
-    task: Trainable,
+    trainable: Trainable,
     settings: TrainSettings,
     run: Path,
     about: Mapping[str, Any],
     log: Callable[[str], None],
     on_status: Callable[[Status], None] | None,
 ) -> TrainResult:
-    state = TrainState(task, settings, processes)
+    state = TrainState(trainable, settings, processes)
     if processes.is_main:
         sweep(run)
     checkpoint = newest_good(run, log)

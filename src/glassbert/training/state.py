@@ -37,13 +37,15 @@ _SEED_STEP, _SEED_RANK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
 class TrainState:
     """What changes while a run goes on."""
 
-    def __init__(self, task: Trainable, settings: TrainSettings, processes: Processes) -> None:
-        self.task, self.settings, self.processes = task, settings, processes
-        self.module = processes.wrap(task.module, settings.strategy, task.blocks())
-        self.optimizer = make_optimizer(task.module, task.depth_of, settings)
-        self.average = Average(task.module.parameters(), settings.ema_decay) if settings.ema_decay else None
+    def __init__(self, trainable: Trainable, settings: TrainSettings, processes: Processes) -> None:
+        self.trainable, self.settings, self.processes = trainable, settings, processes
+        self.module = processes.wrap(trainable.module, settings.strategy, trainable.blocks())
+        self.optimizer = make_optimizer(trainable.module, trainable.depth_of, settings)
+        self.average = (
+            Average(trainable.module.parameters(), settings.ema_decay) if settings.ema_decay else None
+        )
         # Taken now: a sharded module shows other parameters while it computes.
-        self.names: dict[Tensor, str] = {p: name for name, p in task.module.named_parameters()}
+        self.names: dict[Tensor, str] = {p: name for name, p in trainable.module.named_parameters()}
         self.progress = Progress()
         self._elapsed_before_s, self._started_at = 0.0, time.monotonic()
 
@@ -53,7 +55,7 @@ class TrainState:
         count them, but not those that an earlier session has counted."""
         if self.settings.minutes is not None:
             return None
-        return self.settings.steps or self.task.steps_in_epochs(self.settings.epochs or 1.0)
+        return self.settings.steps or self.trainable.steps_in_epochs(self.settings.epochs or 1.0)
 
     @property
     def step(self) -> int:
@@ -86,8 +88,8 @@ class TrainState:
     def update(self) -> tuple[StepResult, float, Mapping[str, int]]:
         """Do one update; return what it measured, its learning rate and the counts of its batch."""
         settings, step = self.settings, self.step
-        batch = self.task.batch(step)
-        counts = self.task.counts(batch)
+        batch = self.trainable.batch(step)
+        counts = self.trainable.counts(batch)
         rate = settings.learning_rate * rate_factor(
             settings.schedule, settings.warmup, self._progress_of_update()
         )
@@ -100,7 +102,7 @@ class TrainState:
                 self.module,
                 self._own_parts(batch, counts["tokens"]),
                 counts,
-                self.task.loss_weights,
+                self.trainable.loss_weights,
                 self.optimizer,
                 max_grad_norm=settings.max_grad_norm,
                 sum_over_processes=self.processes.sum,
@@ -109,7 +111,9 @@ class TrainState:
                 device=self.processes.device,
             )
         except RunFailed as error:
-            raise RunFailed(f"step {step}, batch of epoch {self.task.epoch_of(step):.2f}: {error}") from None
+            raise RunFailed(
+                f"step {step}, batch of epoch {self.trainable.epoch_of(step):.2f}: {error}"
+            ) from None
         if self.average:
             self.average.update()
         self.progress = replace(self.progress, step=step + 1, elapsed_s=self.elapsed_s)
@@ -117,7 +121,7 @@ class TrainState:
 
     def note_metrics(self, metrics: Mapping[str, float]) -> bool:
         """Remember the metrics if they are the best so far; return whether they are."""
-        name, is_higher_better = self.task.best_by
+        name, is_higher_better = self.trainable.best_by
         value, best = metrics.get(name), self.progress.best
         if value is None or (best is not None and (value < best if is_higher_better else value > best)):
             return False
@@ -143,10 +147,10 @@ class TrainState:
 
     def evaluate(self) -> dict[str, float]:
         """Measure the weights that would be saved; every process does, since shards need all of them."""
-        self.task.module.eval()
+        self.trainable.module.eval()
         with self.averaged(), torch.no_grad():
-            metrics = self.task.evaluate()
-            reshard(self.task.module)
+            metrics = self.trainable.evaluate()
+            reshard(self.trainable.module)
         return metrics
 
     def save(self, run: Path, about: Mapping[str, Any]) -> None:
@@ -155,11 +159,11 @@ class TrainState:
         if self.average:
             values = zip(self.names.values(), self.average.values, strict=True)
             tensors |= {f"average.{name}": full(value) for name, value in values}
-        data = self.task.data_state() if isinstance(self.task, RemembersData) else {}
+        data = self.trainable.data_state() if isinstance(self.trainable, RemembersData) else {}
         snapshot = Snapshot(replace(self.progress, data=data), tensors)
 
         def write(folder: Path) -> None:
-            self.task.save(folder, weights, about)
+            self.trainable.save(folder, weights, about)
 
         with full_disk_told(run):
             self.processes.run_on_main(lambda: save_checkpoint(run, snapshot, write, keep=self.settings.keep))
@@ -171,14 +175,14 @@ class TrainState:
 
         def write() -> None:
             with new_folder(out, may_replace=True) as folder:
-                self.task.save(folder, weights, about)
+                self.trainable.save(folder, weights, about)
 
         with full_disk_told(out.parent):
             self.processes.run_on_main(write)
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from a checkpoint as if the run had never stopped."""
-        weights = self.task.read_weights(checkpoint)
+        weights = self.trainable.read_weights(checkpoint)
         with torch.no_grad():
             for parameter, name in self.names.items():
                 parameter.copy_(like(weights[name].detach(), parameter))
@@ -189,8 +193,8 @@ class TrainState:
                 like(snapshot.tensors[f"average.{name}"], parameter) for parameter, name in self.names.items()
             ]
         self.progress = snapshot.progress
-        if snapshot.progress.data and isinstance(self.task, RemembersData):
-            self.task.restore_data_state(snapshot.progress.data)
+        if snapshot.progress.data and isinstance(self.trainable, RemembersData):
+            self.trainable.restore_data_state(snapshot.progress.data)
         self._elapsed_before_s, self._started_at = snapshot.progress.elapsed_s, time.monotonic()
 
     def _progress_of_update(self) -> float:
@@ -202,15 +206,15 @@ class TrainState:
 
     def _own_parts(self, batch: Any, num_tokens: int) -> list[Any]:
         """Return this process's share of the batch, in parts that fit the memory."""
-        shares = self.task.split(batch, self.processes.size)
+        shares = self.trainable.split(batch, self.processes.size)
         if len(shares) < self.processes.size:
             raise RunFailed(
                 f"a batch of {len(shares)} examples cannot be shared by {self.processes.size} processes"
             )
         num_parts = -(-num_tokens // (self.processes.size * self.settings.micro_tokens))
         # As many on each process: shards of a model are gathered once per part, by all together.
-        num_parts = min(len(self.task.split(share, num_parts)) for share in shares)
-        return list(self.task.split(shares[self.processes.rank], num_parts))
+        num_parts = min(len(self.trainable.split(share, num_parts)) for share in shares)
+        return list(self.trainable.split(shares[self.processes.rank], num_parts))
 
     def _weights(self) -> dict[str, Tensor]:
         # Copies: averaged weights are swapped out again before they are written.

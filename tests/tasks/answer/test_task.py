@@ -36,7 +36,7 @@ TOKENIZER = small_tokenizer(VOCAB_SIZE)
 
 
 def make_form(max_length: int = 40, impossible: float = 0.0, **changes: Any) -> Extract:
-    form, _ = Extract.for_training(
+    task, _ = Extract.for_training(
         "answer",
         AnswerSettings(**changes),
         TOKENIZER,
@@ -44,7 +44,7 @@ def make_form(max_length: int = 40, impossible: float = 0.0, **changes: Any) -> 
         [],
         max_length=max_length,
     )
-    return form
+    return task
 
 
 @cache
@@ -68,10 +68,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("answer")
     rows = [*questions(600, impossible=0.3), *(question_about(25, random.Random(seed)) for seed in range(20))]
     dev = [*questions(60, seed=1, impossible=0.3), question_about(25, random.Random(50))]
-    form, _ = Extract.for_training("answer", AnswerSettings(), TOKENIZER, rows, dev, max_length=40)
+    task, _ = Extract.for_training("answer", AnswerSettings(), TOKENIZER, rows, dev, max_length=40)
     bert, _ = build(read_stored(small_folder(folder / "model")), head="answer")
     task: FineTune[AnswerExample, AnswerPrediction] = FineTune(
-        bert, TOKENIZER, form, rows, dev, batch_size=16, batch_tokens=4096, seed=0
+        bert, TOKENIZER, task, rows, dev, batch_size=16, batch_tokens=4096, seed=0
     )
     settings = TrainSettings(epochs=7, learning_rate=5e-3, evaluate_every=1000)
     result = train(task, settings, folder / "run", about={}, log=lambda line: None)
@@ -82,16 +82,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def loaded(folder: Path) -> tuple[Extract, Bert]:
     """Return the form and the network of a saved model."""
     model = load(folder)
-    assert isinstance(model.form, Extract)
-    return model.form, model.network
+    assert isinstance(model.task, Extract)
+    return model.task, model.network
 
 
 def test_a_loaded_model_answers_what_it_has_learnt(run: Path) -> None:
-    form, network = loaded(run / "best")
+    task, network = loaded(run / "best")
     dev = questions(60, seed=1, impossible=0.3)
-    found = predictions(form, network, dev)
-    assert form.can_be_none
-    assert form.measure(dev, found).f1 > 0.85
+    found = predictions(task, network, dev)
+    assert task.can_be_none
+    assert task.measure(dev, found).f1 > 0.85
     assert {one.answer == "" for one in found} == {True, False}
     for example, prediction in zip(dev, found, strict=True):
         for answer in prediction.n_best:
@@ -111,11 +111,11 @@ def test_predictions_have_the_promised_shape(run: Path) -> None:
 
 
 def test_a_question_alone_is_answered_as_in_any_batch(run: Path) -> None:
-    form, network = loaded(run / "best")
+    task, network = loaded(run / "best")
     asked = [*questions(20, seed=4, impossible=0.3), question_about(60, random.Random(5)), ask("x", "")]
-    together = predictions(form, network, asked)
+    together = predictions(task, network, asked)
     for prediction, example in zip(together, asked, strict=True):
-        (alone,) = predictions(form, network, [example])
+        (alone,) = predictions(task, network, [example])
         assert place(alone) == place(prediction)
         np.testing.assert_allclose(
             [alone.score, alone.no_answer_score, *(one.score for one in alone.n_best)],
@@ -123,18 +123,18 @@ def test_a_question_alone_is_answered_as_in_any_batch(run: Path) -> None:
             atol=1e-5,
             rtol=1e-5,
         )
-    assert [place(one) for one in predictions(form, network, asked[::-1])] == [
+    assert [place(one) for one in predictions(task, network, asked[::-1])] == [
         place(one) for one in together[::-1]
     ]
 
 
 def test_transformers_loads_the_folder_and_gives_the_same_logits(run: Path) -> None:
-    form, network = loaded(run / "best")
+    task, network = loaded(run / "best")
     theirs, report = transformers.AutoModelForQuestionAnswering.from_pretrained(
         run / "best", output_loading_info=True
     )
     assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
-    (inputs,) = form.inputs(questions(1, seed=6), with_targets=False)
+    (inputs,) = task.inputs(questions(1, seed=6), with_targets=False)
     with torch.no_grad():
         ours = network(packed(inputs)).span
         output = theirs.eval()(
@@ -146,8 +146,8 @@ def test_transformers_loads_the_folder_and_gives_the_same_logits(run: Path) -> N
 
 
 def test_the_form_follows_the_protocol() -> None:
-    form: Task[AnswerExample, AnswerPrediction] = make_form()
-    assert form.best_by == "f1"
+    task: Task[AnswerExample, AnswerPrediction] = make_form()
+    assert task.best_by == "f1"
 
 
 def test_targets_count_the_pieces_of_the_context_from_one() -> None:
@@ -162,44 +162,44 @@ def test_targets_count_the_pieces_of_the_context_from_one() -> None:
 
 
 def test_windows_without_the_whole_answer_and_impossible_questions_point_at_no_answer() -> None:
-    form = make_form(max_length=24, stride=10)
+    task = make_form(max_length=24, stride=10)
     words = " ".join("a" * 40)
     context = words[:30] + "u v" + words[33:]
     example = AnswerExample("", "x", context, (Answer("u v", 30),), "x")
-    (inputs,) = form.inputs([example], with_targets=True)
+    (inputs,) = task.inputs([example], with_targets=True)
     assert [(one.window, one.target.tolist()) for one in inputs if one.target is not None] == [
         (Window(0, 20), [16, 17]),
         (Window(10, 30), [6, 7]),
         (Window(20, 40), [0, 0]),
     ]
-    (inputs,) = form.inputs([AnswerExample("", "x", context, (), "x")], with_targets=True)
+    (inputs,) = task.inputs([AnswerExample("", "x", context, (), "x")], with_targets=True)
     assert all(one.target is not None and one.target.tolist() == [0, 0] for one in inputs)
 
 
 def test_an_untrained_model_has_the_loss_of_guessing() -> None:
-    form, network = make_form(), make_network()
+    task, network = make_form(), make_network()
     examples = [AnswerExample("", "x", " ".join("a" * length), (Answer("a", 0),), "x") for length in (5, 9)]
-    inputs = [one for windows in form.inputs(examples, with_targets=True) for one in windows]
-    sums = form.losses(network(packed(inputs)), inputs)
-    assert form.counts(inputs)["loss"] == 2
+    inputs = [one for windows in task.inputs(examples, with_targets=True) for one in windows]
+    sums = task.losses(network(packed(inputs)), inputs)
+    assert task.counts(inputs)["loss"] == 2
     # Only the pieces of the context and no answer compete: 6 and 10 places.
     assert sums["loss"].item() == pytest.approx(np.log(6) + np.log(10), abs=0.25)
 
 
 def test_the_loss_is_that_of_each_question_alone() -> None:
-    form, network = make_form(), make_network()
-    inputs = [one for windows in form.inputs(questions(6), with_targets=True) for one in windows]
-    together = form.losses(network(packed(inputs)), inputs)["loss"].item()
-    alone = sum(form.losses(network(packed([one])), [one])["loss"].item() for one in inputs)
+    task, network = make_form(), make_network()
+    inputs = [one for windows in task.inputs(questions(6), with_targets=True) for one in windows]
+    together = task.losses(network(packed(inputs)), inputs)["loss"].item()
+    alone = sum(task.losses(network(packed([one])), [one])["loss"].item() for one in inputs)
     assert together == pytest.approx(alone, abs=1e-4)
 
 
 def test_an_answer_without_a_piece_bears_no_loss() -> None:
-    form = make_form()
+    task = make_form()
     example = AnswerExample("", "x", "a  b", (Answer("  ", 1),), "x")
-    (inputs,) = form.inputs([example], with_targets=True)
-    assert form.counts(inputs)["loss"] == 0
-    assert form.losses(make_network()(packed(inputs)), inputs)["loss"].item() == 0.0
+    (inputs,) = task.inputs([example], with_targets=True)
+    assert task.counts(inputs)["loss"] == 0
+    assert task.losses(make_network()(packed(inputs)), inputs)["loss"].item() == 0.0
 
 
 @pytest.mark.parametrize(
@@ -224,8 +224,8 @@ def test_answers_are_exact_substrings(question: str, context: str, answer: str) 
 
 @pytest.mark.parametrize("context", ["", "  \n", "a b c", "☃☃ ☃"])
 def test_a_context_without_an_answer_gets_none_where_training_had_such(context: str) -> None:
-    form = make_form(impossible=0.5)
-    (found,) = predictions(form, KnowingNetwork(TOKENIZER), [ask("x", context)])
+    task = make_form(impossible=0.5)
+    (found,) = predictions(task, KnowingNetwork(TOKENIZER), [ask("x", context)])
     assert place(found) == ("", None, None)
     assert found.no_answer_score > 0
     json.dumps(found.to_json(), allow_nan=False)
@@ -234,9 +234,9 @@ def test_a_context_without_an_answer_gets_none_where_training_had_such(context: 
 
 
 def test_the_threshold_decides() -> None:
-    form = make_form(impossible=0.5)
+    task = make_form(impossible=0.5)
     example = ask("x", "a uv b")
-    (found,) = predictions(form, KnowingNetwork(TOKENIZER), [example])
+    (found,) = predictions(task, KnowingNetwork(TOKENIZER), [example])
     assert found.answer == "uv"
     for threshold, answer in ((found.no_answer_score - 0.1, ""), (found.no_answer_score + 0.1, "uv")):
         strict = Extract(tokenizer=TOKENIZER, max_length=40, can_be_none=True, threshold=threshold)
@@ -244,20 +244,20 @@ def test_the_threshold_decides() -> None:
 
 
 def test_one_window_with_an_answer_is_enough() -> None:
-    form = make_form(max_length=24, impossible=0.5)
+    task = make_form(max_length=24, impossible=0.5)
     plain = " ".join("abcdefg" * 12)
     for context in (f"uv {plain}", f"{plain} uv", f"{plain} uv {plain}"):
-        (inputs,) = form.inputs([ask("x", context)], with_targets=False)
+        (inputs,) = task.inputs([ask("x", context)], with_targets=False)
         assert len(inputs) > 5
-        (found,) = predictions(form, KnowingNetwork(TOKENIZER), [ask("x", context)])
+        (found,) = predictions(task, KnowingNetwork(TOKENIZER), [ask("x", context)])
         assert found.answer == "uv"
         assert found.no_answer_score < -10  # that most windows see none says nothing against it
-    assert predictions(form, KnowingNetwork(TOKENIZER), [ask("x", plain)])[0].answer == ""
+    assert predictions(task, KnowingNetwork(TOKENIZER), [ask("x", plain)])[0].answer == ""
 
 
 def test_an_answer_is_no_longer_than_allowed() -> None:
-    form = Extract(tokenizer=TOKENIZER, max_length=40, max_pieces=2)
-    (found,) = predictions(form, KnowingNetwork(TOKENIZER), [ask("x", "a u v w b")])
+    task = Extract(tokenizer=TOKENIZER, max_length=40, max_pieces=2)
+    (found,) = predictions(task, KnowingNetwork(TOKENIZER), [ask("x", "a u v w b")])
     assert found.n_best
     assert all(len(one.answer.split()) <= 2 for one in found.n_best)
 
@@ -277,8 +277,8 @@ def test_no_answer_begins_or_ends_inside_a_word_unless_training_had_such() -> No
 @settings(deadline=None, max_examples=30)
 @given(st.text("axu今好 ，É\u0301\u200b한龘", max_size=80), st.integers(22, 30))
 def test_answers_from_any_context_are_substrings_within_it(context: str, max_length: int) -> None:
-    form = make_form(max_length=max_length)
-    (found,) = predictions(form, make_network(), [ask("x", context)])
+    task = make_form(max_length=max_length)
+    (found,) = predictions(task, make_network(), [ask("x", context)])
     for one in found.n_best:
         assert 0 <= one.start < one.end <= len(context)
         assert one.answer == context[one.start : one.end]
@@ -294,9 +294,9 @@ def long_question() -> tuple[AnswerExample, str]:
 
 def test_an_answer_is_found_in_300_000_characters_in_bounded_time() -> None:
     example, answer = long_question()
-    form, network = make_form(max_length=512), KnowingNetwork(TOKENIZER)
+    task, network = make_form(max_length=512), KnowingNetwork(TOKENIZER)
     started = time.process_time()
-    (found,) = predictions(form, network, [example])
+    (found,) = predictions(task, network, [example])
     assert time.process_time() - started < 30
     assert place(found) == (answer, 200_001, 200_005)
     assert example.context[200_001:200_005] == answer
@@ -306,9 +306,9 @@ def test_an_answer_is_found_in_300_000_characters_in_bounded_time() -> None:
 @pytest.mark.slow
 def test_a_context_of_300_000_characters_takes_little_memory() -> None:
     example, _ = long_question()
-    form = make_form(max_length=512)
+    task = make_form(max_length=512)
     tracemalloc.start()
-    predictions(form, KnowingNetwork(TOKENIZER), [example])
+    predictions(task, KnowingNetwork(TOKENIZER), [example])
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 150e6
@@ -325,8 +325,8 @@ def test_what_the_examples_are_like_is_told() -> None:
         AnswerExample("", "x", "a  b", (Answer("  ", 1),), "train.json:2"),
         AnswerExample("", "x", "ab", (), "train.json:3"),
     ]
-    form, notes = Extract.for_training("answer", AnswerSettings(), TOKENIZER, rows, [], max_length=40)
-    assert form.can_be_none
+    task, notes = Extract.for_training("answer", AnswerSettings(), TOKENIZER, rows, [], max_length=40)
+    assert task.can_be_none
     assert notes == [
         "answers have up to 30 pieces",
         "1 of 3 training questions have no answer",
@@ -342,8 +342,8 @@ def test_what_the_examples_are_like_is_told() -> None:
 def test_long_answers_are_allowed_when_training_has_them() -> None:
     text = " ".join("u" * 60)
     rows = [AnswerExample("", "x", text, (Answer(text, 0),), "train.json:1")]
-    form, _ = Extract.for_training("answer", AnswerSettings(), TOKENIZER, rows, [], max_length=40)
-    assert form.max_pieces == 60
+    task, _ = Extract.for_training("answer", AnswerSettings(), TOKENIZER, rows, [], max_length=40)
+    assert task.max_pieces == 60
     limited = AnswerSettings(max_answer=7)
     assert Extract.for_training("answer", limited, TOKENIZER, rows, [], max_length=40)[0].max_pieces == 7
 
@@ -375,15 +375,15 @@ def test_wrong_settings_are_refused(changes: dict[str, Any], message: str) -> No
 
 
 def test_the_measure_is_that_of_the_script() -> None:
-    form = make_form()
+    task = make_form()
 
     def guessed(answer: str) -> AnswerPrediction:
         return AnswerPrediction(answer, 0, len(answer), 0.9, (), -1.0, 5)
 
     english = [AnswerExample("", "x", "the cat sat", (Answer("cat", 4),), "x")]
     chinese = [AnswerExample("", "x", "今天很好", (Answer("今天", 0),), "x")]
-    assert form.measure(english, [guessed("The cat")]).exact_match == 1.0  # SQuAD drops articles
-    report = form.measure(chinese, [guessed("今天很")])
+    assert task.measure(english, [guessed("The cat")]).exact_match == 1.0  # SQuAD drops articles
+    report = task.measure(chinese, [guessed("今天很")])
     assert report.exact_match == 0.0
     assert report.f1 == pytest.approx(0.8)  # two of two, two of three: characters, not one word
 
@@ -399,33 +399,33 @@ def test_two_questions_of_one_id_are_both_measured() -> None:
 
 
 def test_tuning_finds_threshold_and_temperature() -> None:
-    form = make_form(impossible=0.5)
+    task = make_form(impossible=0.5)
     rows = questions(60, seed=9, impossible=0.5)
-    inputs = form.inputs(rows, with_targets=True)
-    raw = raw_outputs(form, KnowingNetwork(TOKENIZER), inputs)
+    inputs = task.inputs(rows, with_targets=True)
+    raw = raw_outputs(task, KnowingNetwork(TOKENIZER), inputs)
     # No answer is now thought far too likely, by the same amount for all questions.
     for of_row in raw:
         for logits in of_row:
             logits[0] += 12.0
-    assert not any(form.predict(*one).answer for one in zip(rows, inputs, raw, strict=True))
-    tuning = form.tune(rows, inputs, raw)
+    assert not any(task.predict(*one).answer for one in zip(rows, inputs, raw, strict=True))
+    tuning = task.tune(rows, inputs, raw)
     tuned = Extract(
         tokenizer=TOKENIZER, max_length=40, can_be_none=True, threshold=float(tuning.run["threshold"])
     )
     cooled = [[logits / tuning.temperature for logits in of_row] for of_row in raw]
     found = [tuned.predict(*one) for one in zip(rows, inputs, cooled, strict=True)]
     assert tuned.measure(rows, found).exact_match == 1.0
-    assert form.tune([row for row in rows if row.answers], [], []).run == {}
+    assert task.tune([row for row in rows if row.answers], [], []).run == {}
 
 
 def test_the_threshold_keeps_away_from_the_scores_on_both_sides() -> None:
-    form = make_form(impossible=0.5)
+    task = make_form(impossible=0.5)
     rows = questions(60, seed=9, impossible=0.5)
-    inputs = form.inputs(rows, with_targets=True)
-    raw = raw_outputs(form, KnowingNetwork(TOKENIZER), inputs)
-    tuning = form.tune(rows, inputs, raw)
+    inputs = task.inputs(rows, with_targets=True)
+    raw = raw_outputs(task, KnowingNetwork(TOKENIZER), inputs)
+    tuning = task.tune(rows, inputs, raw)
     cooled = [[logits / tuning.temperature for logits in of_row] for of_row in raw]
-    found = [form.predict(*one) for one in zip(rows, inputs, cooled, strict=True)]
+    found = [task.predict(*one) for one in zip(rows, inputs, cooled, strict=True)]
     answered = [one.no_answer_score for one, row in zip(found, rows, strict=True) if row.answers]
     others = [one.no_answer_score for one, row in zip(found, rows, strict=True) if not row.answers]
     assert tuning.run["threshold"] == pytest.approx((max(answered) + min(others)) / 2)
@@ -443,14 +443,14 @@ def test_scores_before_and_after_the_temperature_are_both_known() -> None:
 
 
 def test_a_model_that_never_answers_raises_an_alarm() -> None:
-    form = make_form()
+    task = make_form()
     nothing = [AnswerPrediction("", None, None, 0.9, (), 1.0, 5)]
-    assert form.alarm(questions(1), nothing) == "no question is answered"
-    assert form.alarm([AnswerExample("", "x", "a", (), "x")], nothing) is None
+    assert task.alarm(questions(1), nothing) == "no question is answered"
+    assert task.alarm([AnswerExample("", "x", "a", (), "x")], nothing) is None
 
 
 def test_a_loaded_form_is_as_the_saved_one() -> None:
-    form = Extract(
+    task = Extract(
         tokenizer=TOKENIZER,
         max_length=30,
         max_pieces=12,
@@ -460,5 +460,5 @@ def test_a_loaded_form_is_as_the_saved_one() -> None:
         settings=AnswerSettings(stride=7, n_best=2, measure="cmrc"),
     )
     config = ModelConfig(encoder=small_bert().config.encoder, head="answer", has_pooler=False)
-    run = json.loads(json.dumps(form.to_run()))
-    assert Extract.from_run("answer", run, TOKENIZER, config, max_length=40).to_run() == form.to_run()
+    run = json.loads(json.dumps(task.to_run()))
+    assert Extract.from_run("answer", run, TOKENIZER, config, max_length=40).to_run() == task.to_run()

@@ -20,7 +20,7 @@ from helpers.small_model import VOCAB_SIZE, sentiment, small_bert
 LABELS = ("bad", "good", "so-so")
 
 
-def form_of(kind: Kind = "single", name: TaskName = "classify", **changes: Any) -> Classify:
+def task_of(kind: Kind = "single", name: TaskName = "classify", **changes: Any) -> Classify:
     settings = ClassifySettings(**changes.pop("settings", {}))
     labels = ("score",) if kind == "regression" else LABELS
     tokenizer = small_tokenizer(VOCAB_SIZE)
@@ -35,13 +35,13 @@ def example(
     return TextExample(text, pair, labels, score, "data.tsv:1")
 
 
-def inputs_of(form: Classify, *examples: TextExample) -> list[Input]:
-    return [one for windows in form.inputs(examples, with_targets=True) for one in windows]
+def inputs_of(task: Classify, *examples: TextExample) -> list[Input]:
+    return [one for windows in task.inputs(examples, with_targets=True) for one in windows]
 
 
-def loss_of(form: Classify, logits: torch.Tensor, *examples: TextExample) -> float:
+def loss_of(task: Classify, logits: torch.Tensor, *examples: TextExample) -> float:
     output = Output(hidden=torch.zeros(0), labels=logits)
-    return form.losses(output, inputs_of(form, *examples))["loss"].item()
+    return task.losses(output, inputs_of(task, *examples))["loss"].item()
 
 
 LOGITS = torch.tensor([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
@@ -50,58 +50,58 @@ TWO = (example("a", "good"), example("b c", "bad"))
 
 def test_the_loss_of_one_label_is_cross_entropy() -> None:
     expected = F.cross_entropy(LOGITS, torch.tensor([1, 0]), reduction="sum")
-    assert loss_of(form_of(), LOGITS, *TWO) == pytest.approx(expected.item())
+    assert loss_of(task_of(), LOGITS, *TWO) == pytest.approx(expected.item())
 
 
 def test_class_weights_multiply_the_loss_of_their_label() -> None:
     weights = np.array([2.0, 0.5, 1.0], dtype=np.float32)
     each = F.cross_entropy(LOGITS, torch.tensor([1, 0]), reduction="none")
     expected = 0.5 * each[0] + 2.0 * each[1]
-    assert loss_of(form_of(weights=weights), LOGITS, *TWO) == pytest.approx(expected.item())
+    assert loss_of(task_of(weights=weights), LOGITS, *TWO) == pytest.approx(expected.item())
 
 
 def test_focal_loss_is_the_published_formula() -> None:
     probs = LOGITS.softmax(dim=1)
     p = torch.stack([probs[0, 1], probs[1, 0]])
     expected = -((1 - p) ** 2 * p.log()).sum()
-    assert loss_of(form_of(settings={"focal_gamma": 2.0}), LOGITS, *TWO) == pytest.approx(expected.item())
+    assert loss_of(task_of(settings={"focal_gamma": 2.0}), LOGITS, *TWO) == pytest.approx(expected.item())
 
 
 def test_the_loss_of_many_labels_is_the_mean_of_their_cross_entropies() -> None:
     gold = torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
     each = F.binary_cross_entropy_with_logits(LOGITS, gold, reduction="none")
     rows = (example("a", "good", "bad"), example("b"))
-    assert loss_of(form_of("multi"), LOGITS, *rows) == pytest.approx(each.mean(dim=1).sum().item())
+    assert loss_of(task_of("multi"), LOGITS, *rows) == pytest.approx(each.mean(dim=1).sum().item())
     weights = np.array([3.0, 1.0, 1.0], dtype=np.float32)
     each[0, 0] *= 3
     expected = each.mean(dim=1).sum().item()
-    assert loss_of(form_of("multi", weights=weights), LOGITS, *rows) == pytest.approx(expected)
+    assert loss_of(task_of("multi", weights=weights), LOGITS, *rows) == pytest.approx(expected)
 
 
 def test_the_loss_of_numbers_is_their_squared_error() -> None:
     rows = (example("a", score=2.0), example("b", score=-1.0))
     logits = torch.tensor([[1.5], [1.0]])
-    assert loss_of(form_of("regression"), logits, *rows) == pytest.approx(0.25 + 4.0)
+    assert loss_of(task_of("regression"), logits, *rows) == pytest.approx(0.25 + 4.0)
 
 
 def test_the_windows_of_a_text_share_its_loss() -> None:
-    form = form_of(settings={"long_text": "window"})
+    task = task_of(settings={"long_text": "window"})
     long = example(" ".join("abcdefghijklmnopqrstuvwxy"), "good")
-    windows = inputs_of(form, long)
+    windows = inputs_of(task, long)
     assert len(windows) == 4
     assert sum(one.share for one in windows) == 1.0
-    assert form.counts(windows) == {"loss": 1, "accuracy": 4}
+    assert task.counts(windows) == {"loss": 1, "accuracy": 4}
     logits = LOGITS[:1].repeat(4, 1)
-    alone = loss_of(form, LOGITS[:1], example("a", "good"))
-    assert loss_of(form, logits, long) == pytest.approx(alone)
+    alone = loss_of(task, LOGITS[:1], example("a", "good"))
+    assert loss_of(task, logits, long) == pytest.approx(alone)
 
 
 def test_the_logits_of_windows_are_pooled_and_the_text_counts_as_whole() -> None:
-    form = form_of(settings={"long_text": "window"})
+    task = task_of(settings={"long_text": "window"})
     long = example(" ".join("abcdefghijklmnopqrstuvwxy"))
-    (windows,) = form.inputs([long], with_targets=False)
+    (windows,) = task.inputs([long], with_targets=False)
     raw = [np.array([3.0, 0.0, 0.0]) if index == 0 else np.array([0.0, 2.0, 0.0]) for index in range(4)]
-    found = form.predict(long, windows, raw)
+    found = task.predict(long, windows, raw)
     expected = torch.tensor([3 / 4, 6 / 4, 0.0]).softmax(dim=0)
     assert found.label == "good"
     np.testing.assert_allclose(list(found.scores.values()), expected, atol=1e-7)
@@ -109,17 +109,17 @@ def test_the_logits_of_windows_are_pooled_and_the_text_counts_as_whole() -> None
 
 
 def test_a_cut_text_says_so() -> None:
-    form = form_of()
+    task = task_of()
     rows = [example("a b c"), example(" ".join("abcdefghijklmn"))]
-    inputs = form.inputs(rows, with_targets=False)
-    found = [form.predict(row, own, [np.zeros(3)]) for row, own in zip(rows, inputs, strict=True)]
+    inputs = task.inputs(rows, with_targets=False)
+    found = [task.predict(row, own, [np.zeros(3)]) for row, own in zip(rows, inputs, strict=True)]
     assert [(one.tokens, one.truncated) for one in found] == [(5, False), (12, True)]
 
 
 def test_many_labels_are_given_from_the_threshold_on() -> None:
-    form = form_of("multi", threshold=0.6)
-    (own,) = form.inputs([example("a")], with_targets=False)
-    found = form.predict(example("a"), own, [np.log([0.6 / 0.4, 0.9 / 0.1, 0.5 / 0.5]) + 1e-9])
+    task = task_of("multi", threshold=0.6)
+    (own,) = task.inputs([example("a")], with_targets=False)
+    found = task.predict(example("a"), own, [np.log([0.6 / 0.4, 0.9 / 0.1, 0.5 / 0.5]) + 1e-9])
     assert found.labels == ("bad", "good")
     assert found.label == "good"
     assert found.to_json()["labels"] == ("bad", "good")
@@ -127,26 +127,26 @@ def test_many_labels_are_given_from_the_threshold_on() -> None:
 
 
 def test_a_number_has_no_label() -> None:
-    form = form_of("regression")
-    (own,) = form.inputs([example("a")], with_targets=False)
-    content = form.predict(example("a"), own, [np.array([2.5])]).to_json()
+    task = task_of("regression")
+    (own,) = task.inputs([example("a")], with_targets=False)
+    content = task.predict(example("a"), own, [np.array([2.5])]).to_json()
     assert content == {"label": None, "score": 2.5, "scores": {}, "tokens": 3, "truncated": False}
 
 
 def test_one_text_where_two_are_expected_is_refused() -> None:
     with pytest.raises(UserError, match="data.tsv:1: one text came; a pair model takes two"):
-        form_of(name="pair").inputs([example("a")], with_targets=False)
+        task_of(name="pair").inputs([example("a")], with_targets=False)
     with pytest.raises(UserError, match="two texts came; a classify model takes one"):
-        form_of().inputs([example("a", pair="b")], with_targets=False)
+        task_of().inputs([example("a", pair="b")], with_targets=False)
 
 
 def test_a_label_that_the_model_does_not_have_is_named() -> None:
     with pytest.raises(DataError, match="data.tsv:1: label 'x' is none of the model's: bad, good, so-so"):
-        inputs_of(form_of(), example("a", "x"))
+        inputs_of(task_of(), example("a", "x"))
 
 
-def classifier(form: Classify) -> Bert:
-    spec = form.head()
+def classifier(task: Classify) -> Bert:
+    spec = task.head()
     return new_bert(
         ModelConfig(
             encoder=small_bert().config.encoder,
@@ -160,38 +160,38 @@ def classifier(form: Classify) -> Bert:
 
 @pytest.mark.parametrize("long_text", ["head", "window"])
 def test_a_text_is_judged_alike_alone_and_in_any_company(long_text: str) -> None:
-    form = form_of(settings={"long_text": long_text})
-    bert = classifier(form)
+    task = task_of(settings={"long_text": long_text})
+    bert = classifier(task)
     with torch.no_grad():
         for parameter in bert.parameters():  # fresh weights say nearly the same of every text
             parameter.mul_(8 if parameter.dim() > 1 else 1)
     rows = [*sentiment(40), example(" ".join("abcdefghijklmnopqrstuvwxyz" * 3)), example("")]
-    together = predictions(form, bert, rows)
-    backwards = predictions(form, bert, rows[::-1])[::-1]
+    together = predictions(task, bert, rows)
+    backwards = predictions(task, bert, rows[::-1])[::-1]
     assert np.ptp([one.score for one in together]) > 0.05
     for row, one, other in zip(rows, together, backwards, strict=True):
-        (alone,) = predictions(form, bert, [row])
+        (alone,) = predictions(task, bert, [row])
         for found in (one, other):
             assert found.label == alone.label
             np.testing.assert_allclose(list(found.scores.values()), list(alone.scores.values()), atol=1e-5)
 
 
-def measured(form: Classify, rows: list[TextExample], logits: list[list[float]]) -> list[Any]:
-    inputs = form.inputs(rows, with_targets=False)
+def measured(task: Classify, rows: list[TextExample], logits: list[list[float]]) -> list[Any]:
+    inputs = task.inputs(rows, with_targets=False)
     return [
-        form.predict(row, own, [np.array(one)]) for row, own, one in zip(rows, inputs, logits, strict=True)
+        task.predict(row, own, [np.array(one)]) for row, own, one in zip(rows, inputs, logits, strict=True)
     ]
 
 
 def test_measuring_knows_each_kind() -> None:
     rows = [example("a", "good"), example("a", "bad"), example("a", "bad")]
-    found = measured(form_of(), rows, [[0, 1, 0], [1, 0, 0], [0, 1, 0]])
-    assert form_of().measure(rows, found).metrics()["accuracy"] == pytest.approx(2 / 3)
-    many = form_of("multi")
+    found = measured(task_of(), rows, [[0, 1, 0], [1, 0, 0], [0, 1, 0]])
+    assert task_of().measure(rows, found).metrics()["accuracy"] == pytest.approx(2 / 3)
+    many = task_of("multi")
     rows = [example("a", "good", "bad"), example("a")]
     found = measured(many, rows, [[1, 1, -1], [1, -1, -1]])
     assert many.measure(rows, found).metrics()["micro_f1"] == pytest.approx(2 * 2 / (2 + 3))
-    numbers = form_of("regression")
+    numbers = task_of("regression")
     rows = [example("a", score=float(n)) for n in range(4)]
     found = measured(numbers, rows, [[0.1], [1.2], [1.9], [3.5]])
     assert numbers.measure(rows, found).metrics()["spearman"] == pytest.approx(1.0)
@@ -204,12 +204,12 @@ def test_a_temperature_is_fitted_and_then_shown_as_what_it_corrected() -> None:
     logits[np.arange(400), gold] += 1.0
     logits *= 4.0  # far too sure of itself
     rows = [example("a", LABELS[one]) for one in gold]
-    form = form_of()
-    inputs = form.inputs(rows, with_targets=True)
-    tuning = form.tune(rows, inputs, [[row] for row in logits])
+    task = task_of()
+    inputs = task.inputs(rows, with_targets=True)
+    tuning = task.tune(rows, inputs, [[row] for row in logits])
     assert tuning.temperature == pytest.approx(4.0, rel=0.25)
     assert set(tuning.run["thresholds"]) <= {"0.9", "0.95", "0.99"}
-    tuned = replace(form, temperature=tuning.temperature)
+    tuned = replace(task, temperature=tuning.temperature)
     found = measured(tuned, rows, (logits / tuning.temperature).tolist())
     calibration = tuned.calibration(rows, found)
     assert calibration is not None
@@ -219,14 +219,14 @@ def test_a_temperature_is_fitted_and_then_shown_as_what_it_corrected() -> None:
 def test_the_threshold_of_many_labels_is_tuned() -> None:
     rows = [example("a", "good"), example("a", "good", "bad"), example("a"), example("a", "bad")]
     logits = [[-2.0, -0.6, -3.0], [-0.5, -0.4, -3.0], [-2.0, -1.5, -2.0], [-0.7, -2.0, -2.5]]
-    form = form_of("multi")
-    tuning = form.tune(rows, form.inputs(rows, with_targets=True), [[np.array(row)] for row in logits])
-    tuned = replace(form, threshold=tuning.run["threshold"])
+    task = task_of("multi")
+    tuning = task.tune(rows, task.inputs(rows, with_targets=True), [[np.array(row)] for row in logits])
+    tuned = replace(task, threshold=tuning.run["threshold"])
     for kind in (np.float64, np.float32):
         for shift in (-1e-6, 0.0, 1e-6):  # what rounding in another batch may do
             scaled = (np.array(logits, dtype=kind) / tuning.temperature + shift).tolist()
             assert tuned.measure(rows, measured(tuned, rows, scaled)).metrics()["micro_f1"] == 1.0
-    assert form.measure(rows, measured(form, rows, logits)).metrics()["micro_f1"] == 0.0
+    assert task.measure(rows, measured(task, rows, logits)).metrics()["micro_f1"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -239,11 +239,11 @@ def test_the_threshold_of_many_labels_is_tuned() -> None:
 )
 def test_a_degenerate_classifier_raises_an_alarm(logits: list[list[float]], message: str | None) -> None:
     rows = [example("a", "good"), example("a", "good"), example("a", "so-so")]
-    assert form_of().alarm(rows, measured(form_of(), rows, logits)) == message
+    assert task_of().alarm(rows, measured(task_of(), rows, logits)) == message
 
 
 def test_degenerate_labels_and_numbers_raise_an_alarm_too() -> None:
-    many, numbers = form_of("multi"), form_of("regression")
+    many, numbers = task_of("multi"), task_of("regression")
     rows = [example("a", "good")]
     assert many.alarm(rows, measured(many, rows, [[-1, -1, -1]])) == "no text is given a label"
     rows = [example("a", score=1.0), example("a", score=2.0)]
@@ -254,22 +254,22 @@ def test_degenerate_labels_and_numbers_raise_an_alarm_too() -> None:
 
 
 def test_what_run_json_keeps_makes_the_same_form() -> None:
-    form = form_of("multi", settings={"long_text": "window", "stride": 3}, threshold=0.3, temperature=1.7)
+    task = task_of("multi", settings={"long_text": "window", "stride": 3}, threshold=0.3, temperature=1.7)
     config = ModelConfig(
         encoder=small_bert().config.encoder,
         head="classify",
         labels=LABELS,
         problem_type="multi_label_classification",
     )
-    again = Classify.from_run("classify", form.to_run(), form.tokenizer, config, max_length=40)
-    assert again.to_run() == form.to_run()
+    again = Classify.from_run("classify", task.to_run(), task.tokenizer, config, max_length=40)
+    assert again.to_run() == task.to_run()
     assert again.kind == "multi"
 
 
 def test_a_folder_of_others_takes_one_text_or_two() -> None:
     config = ModelConfig(encoder=small_bert().config.encoder, head="classify", labels=("LABEL_0", "LABEL_1"))
-    form = Classify.from_run("classify", {}, small_tokenizer(VOCAB_SIZE), config, max_length=40)
-    assert form.kind == "single"
-    inputs = form.inputs([example("a"), example("a", pair="b")], with_targets=False)
+    task = Classify.from_run("classify", {}, small_tokenizer(VOCAB_SIZE), config, max_length=40)
+    assert task.kind == "single"
+    inputs = task.inputs([example("a"), example("a", pair="b")], with_targets=False)
     assert [len(own[0]) for own in inputs] == [3, 5]
     assert inputs[1][0].segments.tolist() == [0, 0, 0, 1, 1]

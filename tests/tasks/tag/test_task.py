@@ -43,17 +43,17 @@ TOKENIZER = small_tokenizer(VOCAB_SIZE)
 
 def make_form(max_length: int = 40, **changes: Any) -> Tag:
     """Return a form for the labels of `tagging`."""
-    form, _ = Tag.for_training(
+    task, _ = Tag.for_training(
         "tag", TagSettings(**changes), TOKENIZER, tagged_texts(50), [], max_length=max_length
     )
-    return form
+    return task
 
 
-def make_network(form: Tag) -> Bert:
+def make_network(task: Tag) -> Bert:
     """Return an untrained network whose tags are all about equally likely."""
     shape = small_bert().config.encoder
     return new_bert(
-        ModelConfig(encoder=shape, head="tag", has_pooler=False, labels=form.tag_set.names), seed=1
+        ModelConfig(encoder=shape, head="tag", has_pooler=False, labels=task.tag_set.names), seed=1
     ).eval()
 
 
@@ -71,13 +71,13 @@ def learn(
     """
     rows = [*tagged_texts(300), tagged_text(60, random.Random(2))]
     dev = [*tagged_texts(40, seed=1), tagged_text(60, random.Random(3))]
-    form, _ = Tag.for_training("tag", TagSettings(**changes), TOKENIZER, rows, dev, max_length=40)
-    spec = form.head()
+    task, _ = Tag.for_training("tag", TagSettings(**changes), TOKENIZER, rows, dev, max_length=40)
+    spec = task.head()
     bert, _ = build(
         read_stored(small_folder(folder / "model", dropout=0.1)), head=spec.head, labels=spec.labels
     )
     task: FineTune[TagExample, TagPrediction] = FineTune(
-        bert, TOKENIZER, form, rows, dev, batch_size=16, batch_tokens=4096, seed=0
+        bert, TOKENIZER, task, rows, dev, batch_size=16, batch_tokens=4096, seed=0
     )
     batch = task.batch
 
@@ -102,16 +102,16 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def loaded(folder: Path) -> tuple[Tag, Bert]:
     """Return the form and the network of a saved model."""
     model = load(folder)
-    assert isinstance(model.form, Tag)
-    return model.form, model.network
+    assert isinstance(model.task, Tag)
+    return model.task, model.network
 
 
 def test_a_loaded_model_finds_what_it_has_learnt(run: Path) -> None:
-    form, network = loaded(run / "best")
+    task, network = loaded(run / "best")
     dev = [*tagged_texts(40, seed=1), tagged_text(60, random.Random(3))]
-    found = predictions(form, network, dev)
-    assert form.measure(dev, found).f1 > 0.9
-    assert form.has_whole_words
+    found = predictions(task, network, dev)
+    assert task.measure(dev, found).f1 > 0.9
+    assert task.has_whole_words
     for example, prediction in zip(dev, found, strict=True):
         for span in prediction.spans:
             assert span.text == example.text[span.start : span.end]
@@ -140,27 +140,27 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
 
 
 def test_a_text_alone_is_tagged_as_in_any_batch(run: Path) -> None:
-    form, network = loaded(run / "best")
+    task, network = loaded(run / "best")
     texts = [*tagged_texts(20, seed=4), tagged_text(60, random.Random(5)), TagExample("", None, "x")]
-    together = predictions(form, network, texts)
+    together = predictions(task, network, texts)
     for prediction, text in zip(together, texts, strict=True):
-        (alone,) = predictions(form, network, [text])
+        (alone,) = predictions(task, network, [text])
         assert spans_of(alone) == spans_of(prediction)
         np.testing.assert_allclose(
             [span.score for span in alone.spans], [span.score for span in prediction.spans], atol=1e-5
         )
-    backwards = predictions(form, network, texts[::-1])[::-1]
+    backwards = predictions(task, network, texts[::-1])[::-1]
     assert [spans_of(one) for one in backwards] == [spans_of(one) for one in together]
 
 
 def test_transformers_loads_the_folder_and_gives_the_same_logits(run: Path) -> None:
-    form, network = loaded(run / "best")
+    task, network = loaded(run / "best")
     theirs, report = transformers.AutoModelForTokenClassification.from_pretrained(
         run / "best", output_loading_info=True
     )
     assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
-    assert tuple(theirs.config.id2label.values()) == form.tag_set.names
-    (inputs,) = form.inputs([tagged_texts(1, seed=6)[0]], with_targets=False)
+    assert tuple(theirs.config.id2label.values()) == task.tag_set.names
+    (inputs,) = task.inputs([tagged_texts(1, seed=6)[0]], with_targets=False)
     with torch.no_grad():
         ours = network(packed(inputs)).labels
         logits = theirs.eval()(torch.from_numpy(inputs[0].ids)[None].long()).logits[0]
@@ -168,26 +168,26 @@ def test_transformers_loads_the_folder_and_gives_the_same_logits(run: Path) -> N
 
 
 def test_the_form_follows_the_protocol() -> None:
-    form: Task[TagExample, TagPrediction] = make_form()
-    assert form.best_by == "f1"
+    task: Task[TagExample, TagPrediction] = make_form()
+    assert task.best_by == "f1"
 
 
 def test_tags_stand_at_their_pieces_and_borders_at_the_specials() -> None:
-    form = make_form()
-    (inputs,) = form.inputs(
+    task = make_form()
+    (inputs,) = task.inputs(
         [TagExample("a xy 好", (Span(2, 4, "PER"), Span(5, 6, "LOC")), "x")], with_targets=True
     )
     assert len(inputs) == 1
     assert inputs[0].target is not None
-    names = [*form.tag_set.names, "border"]
+    names = [*task.tag_set.names, "border"]
     assert [names[tag] for tag in inputs[0].target] == ["border", "O", "B-PER", "I-PER", "B-LOC", "border"]
 
 
 def test_every_piece_of_a_long_text_is_judged_once_and_by_the_window_that_shows_most() -> None:
-    form = make_form(max_length=10, stride=3)
+    task = make_form(max_length=10, stride=3)
     example = tagged_text(40, random.Random(0))
     (whole,) = make_form(max_length=1000).inputs([example], with_targets=True)
-    (inputs,) = form.inputs([example], with_targets=True)
+    (inputs,) = task.inputs([example], with_targets=True)
     assert len(inputs) > 10
     assert whole[0].target is not None
     found: dict[int, int] = {}
@@ -199,42 +199,42 @@ def test_every_piece_of_a_long_text_is_judged_once_and_by_the_window_that_shows_
             assert at not in found
             found[at] = int(one.target[place])
     assert [found[at] for at in range(len(whole[0]))] == whole[0].target.tolist()
-    assert form.counts(inputs) == make_form(max_length=1000).counts(whole)
+    assert task.counts(inputs) == make_form(max_length=1000).counts(whole)
 
 
 def test_an_untrained_model_has_the_loss_of_guessing() -> None:
-    form = make_form()
-    network = make_network(form)
-    inputs = [one for windows in form.inputs(tagged_texts(20), with_targets=True) for one in windows]
-    sums = form.losses(network(packed(inputs)), inputs)
-    assert sums["loss"].item() / form.counts(inputs)["loss"] == pytest.approx(np.log(5), abs=0.05)
+    task = make_form()
+    network = make_network(task)
+    inputs = [one for windows in task.inputs(tagged_texts(20), with_targets=True) for one in windows]
+    sums = task.losses(network(packed(inputs)), inputs)
+    assert sums["loss"].item() / task.counts(inputs)["loss"] == pytest.approx(np.log(5), abs=0.05)
 
 
 def test_a_crf_that_has_learnt_nothing_excludes_what_is_illegal() -> None:
-    plain, form = make_form(), make_form(crf=True)
-    network = make_network(form)
-    inputs = [one for windows in form.inputs(tagged_texts(20), with_targets=True) for one in windows]
+    plain, task = make_form(), make_form(crf=True)
+    network = make_network(task)
+    inputs = [one for windows in task.inputs(tagged_texts(20), with_targets=True) for one in windows]
     output = network(packed(inputs))
-    loss, free_loss = form.losses(output, inputs)["loss"], plain.losses(output, inputs)["loss"]
+    loss, free_loss = task.losses(output, inputs)["loss"], plain.losses(output, inputs)["loss"]
     assert 0.5 * free_loss < loss < 0.95 * free_loss
 
 
 def test_windows_of_a_crf_can_begin_and_end_inside_a_span() -> None:
-    form = make_form(max_length=10, stride=3, crf=True)
+    task = make_form(max_length=10, stride=3, crf=True)
     text = "xyz" * 10
-    (inputs,) = form.inputs([TagExample(text, (Span(0, 30, "PER"),), "x")], with_targets=True)
-    loss = form.losses(make_network(form)(packed(inputs)), inputs)["loss"]
+    (inputs,) = task.inputs([TagExample(text, (Span(0, 30, "PER"),), "x")], with_targets=True)
+    loss = task.losses(make_network(task)(packed(inputs)), inputs)["loss"]
     assert loss.item() / 30 < 3 * np.log(5)  # a forbidden step would cost thousands
 
 
 def test_rows_without_a_piece_bear_no_loss() -> None:
-    for form in (make_form(), make_form(crf=True)):
-        (inputs,) = form.inputs([TagExample(" \n ", (), "x")], with_targets=True)
-        assert form.counts(inputs)["loss"] == 0
-        loss = form.losses(make_network(form)(packed(inputs)), inputs)["loss"]
+    for task in (make_form(), make_form(crf=True)):
+        (inputs,) = task.inputs([TagExample(" \n ", (), "x")], with_targets=True)
+        assert task.counts(inputs)["loss"] == 0
+        loss = task.losses(make_network(task)(packed(inputs)), inputs)["loss"]
         assert loss.item() == 0.0
         loss.backward()
-        assert form.extra is None or form.extra.weight.grad is not None
+        assert task.extra is None or task.extra.weight.grad is not None
 
 
 @pytest.mark.parametrize(
@@ -253,9 +253,9 @@ def test_rows_without_a_piece_bear_no_loss() -> None:
     ],
 )
 def test_spans_are_exact_substrings(text: str, expected: list[tuple[str, str]]) -> None:
-    form = make_form()
-    network = KnowingNetwork(TOKENIZER, form.tag_set)
-    (prediction,) = predictions(form, network, [TagExample(text, None, "x")])
+    task = make_form()
+    network = KnowingNetwork(TOKENIZER, task.tag_set)
+    (prediction,) = predictions(task, network, [TagExample(text, None, "x")])
     assert [(span.text, span.label) for span in prediction.spans] == expected
     assert prediction.tokens == 2 + len(TOKENIZER.pieces_of(text).ids)
     assert not prediction.truncated
@@ -264,8 +264,8 @@ def test_spans_are_exact_substrings(text: str, expected: list[tuple[str, str]]) 
 @settings(deadline=None, max_examples=30)
 @given(st.text("axu今好 ，É\u0301\u200b한龘", max_size=60), st.integers(4, 12))
 def test_spans_of_any_text_are_substrings_in_order(text: str, max_length: int) -> None:
-    form = make_form(max_length=max_length)
-    (prediction,) = predictions(form, make_network(form), [TagExample(text, None, "x")])
+    task = make_form(max_length=max_length)
+    (prediction,) = predictions(task, make_network(task), [TagExample(text, None, "x")])
     at = 0
     for span in prediction.spans:
         assert at <= span.start < span.end <= len(text)
@@ -276,24 +276,24 @@ def test_spans_of_any_text_are_substrings_in_order(text: str, max_length: int) -
 def test_no_border_falls_inside_a_character() -> None:
     # A syllable is three pieces, which the network would divide between two spans.
     tokenizer = Tokenizer(Vocabulary((*SPECIALS, "\u1112", "##\u1161", "##\u11ab")))
-    form = Tag(tag_set=TagSet.of(("X",)), tokenizer=tokenizer, max_length=40, has_whole_words=False)
+    task = Tag(tag_set=TagSet.of(("X",)), tokenizer=tokenizer, max_length=40, has_whole_words=False)
     logits = torch.zeros(8, 3)
     logits[1:7, 1] = 5.0  # two syllables, every piece of them begins a span
 
     def network(batch: Batch) -> Output:
         return Output(hidden=torch.zeros(8, 1), labels=logits)
 
-    (prediction,) = predictions(form, network, [TagExample("\ud55c \ud55c", None, "x")])
+    (prediction,) = predictions(task, network, [TagExample("\ud55c \ud55c", None, "x")])
     assert [(span.start, span.end) for span in prediction.spans] == [(0, 1), (2, 3)]
 
 
 def test_a_text_of_300_000_characters_is_tagged_exactly_in_bounded_time() -> None:
     example = tagged_text(105_000, random.Random(0))
     assert len(example.text) > 300_000
-    form = make_form(max_length=512)
-    network = KnowingNetwork(TOKENIZER, form.tag_set)
+    task = make_form(max_length=512)
+    network = KnowingNetwork(TOKENIZER, task.tag_set)
     started = time.process_time()
-    (prediction,) = predictions(form, network, [example])
+    (prediction,) = predictions(task, network, [example])
     assert time.process_time() - started < 30
     assert spans_of(prediction) == example.spans
     assert network.longest <= 3000  # tokens that the network sees at once
@@ -302,9 +302,9 @@ def test_a_text_of_300_000_characters_is_tagged_exactly_in_bounded_time() -> Non
 @pytest.mark.slow
 def test_a_text_of_300_000_characters_takes_memory_for_its_logits_only() -> None:
     example = tagged_text(105_000, random.Random(0))
-    form = make_form(max_length=512)
+    task = make_form(max_length=512)
     tracemalloc.start()
-    predictions(form, KnowingNetwork(TOKENIZER, form.tag_set), [example])
+    predictions(task, KnowingNetwork(TOKENIZER, task.tag_set), [example])
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 150e6
@@ -375,19 +375,19 @@ def test_all_of_a_text_is_read() -> None:
 
 
 def test_a_run_without_spans_raises_an_alarm() -> None:
-    form = make_form()
+    task = make_form()
     nothing = [TagPrediction((), 2)]
     example = TagExample("x", (Span(0, 1, "PER"),), "x")
-    assert form.alarm([example], nothing) == "no span is found"
-    assert form.alarm([TagExample("a", (), "x")], nothing) is None
+    assert task.alarm([example], nothing) == "no span is found"
+    assert task.alarm([TagExample("a", (), "x")], nothing) is None
 
 
 def test_tuning_finds_the_temperature_that_was_lost() -> None:
-    form = make_form()
-    network = make_network(form)
+    task = make_form()
+    network = make_network(task)
     rows = tagged_texts(60, seed=9)
-    inputs = form.inputs(rows, with_targets=True)
-    flat = raw_outputs(form, network, inputs)
+    inputs = task.inputs(rows, with_targets=True)
+    flat = raw_outputs(task, network, inputs)
     generator = np.random.default_rng(0)
     # Logits whose probabilities are true: the right tag is drawn from them.
     for windows, of_row in zip(inputs, flat, strict=True):
@@ -397,39 +397,39 @@ def test_tuning_finds_the_temperature_that_was_lost() -> None:
             cumulated = np.cumsum(np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), axis=1)
             one.target[1:-1] = (generator.random((len(logits), 1)) > cumulated).sum(axis=1)
             of_row[number] = 3.0 * logits
-    tuning = form.tune(rows, inputs, flat)
+    tuning = task.tune(rows, inputs, flat)
     assert tuning.temperature == pytest.approx(3.0, rel=0.15)
 
 
 def test_scores_before_and_after_the_temperature_are_both_known() -> None:
     rows = tagged_texts(30, seed=9)
-    form = make_form()
+    task = make_form()
     cooled = Tag(
-        tag_set=form.tag_set, tokenizer=TOKENIZER, max_length=40, temperature=4.0, has_whole_words=True
+        tag_set=task.tag_set, tokenizer=TOKENIZER, max_length=40, temperature=4.0, has_whole_words=True
     )
-    network = KnowingNetwork(TOKENIZER, form.tag_set)
+    network = KnowingNetwork(TOKENIZER, task.tag_set)
     found = predictions(cooled, network, rows)
     assert all(span.uncalibrated > span.score for one in found for span in one.spans)
     measured = cooled.calibration(rows, found)
     assert measured is not None
     assert measured.ece > measured.ece_uncalibrated  # every span is right: surer is better
     assert "uncalibrated" not in found[0].to_json()["spans"][0]
-    assert form.calibration(rows, [TagPrediction((), 2)] * len(rows)) is None
+    assert task.calibration(rows, [TagPrediction((), 2)] * len(rows)) is None
 
 
 def test_a_folder_of_others_is_read_by_the_names_of_its_tags() -> None:
     labels = ("O", "B-MISC", "I-MISC")
     config = ModelConfig(encoder=small_bert().config.encoder, head="tag", has_pooler=False, labels=labels)
-    form = Tag.from_run("tag", {}, TOKENIZER, config, max_length=30)
-    assert form.tag_set == TagSet(labels)
-    assert (form.max_length, form.has_whole_words, form.extra) == (30, True, None)
+    task = Tag.from_run("tag", {}, TOKENIZER, config, max_length=30)
+    assert task.tag_set == TagSet(labels)
+    assert (task.max_length, task.has_whole_words, task.extra) == (30, True, None)
 
 
 def test_the_windows_of_a_run_are_those_of_its_training() -> None:
-    form = make_form(max_length=10, stride=3)
+    task = make_form(max_length=10, stride=3)
     config = ModelConfig(
-        encoder=small_bert().config.encoder, head="tag", has_pooler=False, labels=form.tag_set.names
+        encoder=small_bert().config.encoder, head="tag", has_pooler=False, labels=task.tag_set.names
     )
-    again = Tag.from_run("tag", form.to_run(), TOKENIZER, config, max_length=40)
+    again = Tag.from_run("tag", task.to_run(), TOKENIZER, config, max_length=40)
     (inputs,) = again.inputs([TagExample("a" * 14, None, "x")], with_targets=False)
     assert [one.window for one in inputs] == [Window(0, 8), Window(3, 11), Window(6, 14)]
