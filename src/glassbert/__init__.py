@@ -6,6 +6,8 @@ Public names load on first use: `import glassbert` stays instant, and torch is i
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from glassbert.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from glassbert.config import PRESETS as PRESETS
     from glassbert.config import BertConfig as BertConfig
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from glassbert.text.wordpiece.learn import learn_vocabulary as learn_vocabulary
     from glassbert.text.wordpiece.tokenizer import Encoding as Encoding
     from glassbert.text.wordpiece.tokenizer import Tokenizer as Tokenizer
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Bert": "model.bert",

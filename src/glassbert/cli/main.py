@@ -9,7 +9,6 @@ from typing import Annotated
 
 import cyclopts
 
-import glassbert
 from glassbert.cli import (
     convert,
     corpus,
@@ -27,6 +26,7 @@ from glassbert.cli import (
 )
 from glassbert.errors import UserError
 from glassbert.model_names import hub_names
+from glassbert.version import __version__
 
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
@@ -37,7 +37,7 @@ def build_app() -> cyclopts.App:
     app = cyclopts.App(
         name="glassbert",
         help="The BERT family from raw text to a fast encoder, with every number inside open to view.",
-        version=glassbert.__version__,
+        version=__version__,
         default_parameter=cyclopts.Parameter(negative=()),
         result_action="return_value",
         suppress_keyboard_interrupt=False,  # it would end the program without a word

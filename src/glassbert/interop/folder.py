@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-import glassbert
 from glassbert.config import ModelConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.config_json import write_config
@@ -21,6 +20,7 @@ from glassbert.interop.weights import WEIGHTS, write_weights
 from glassbert.model.bert import Bert
 from glassbert.storage import check_apart, new_folder, read_json, sha256_of, write_atomically, write_json
 from glassbert.text.wordpiece.tokenizer import Tokenizer
+from glassbert.version import __version__
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 TASK_WEIGHTS = "task.safetensors"
@@ -48,7 +48,7 @@ def write_model(
     write_weights(state_for_file(network, DTYPES[dtype]), folder / WEIGHTS)
     write_json(folder / "config.json", write_config(network.config, dtype))
     # Of the versions, those of the last writer count.
-    versions = {"glassbert": glassbert.__version__, "torch": torch.__version__}
+    versions = {"glassbert": __version__, "torch": torch.__version__}
     run = versions | {name: value for name, value in run.items() if name not in versions}
     write_json(folder / "run.json", run)
     tokenizer.save(folder)

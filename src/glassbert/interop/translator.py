@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-import glassbert
 from glassbert.config import TransformerConfig
 from glassbert.errors import ModelError
 from glassbert.interop.seq2seq import Network, build_network, write_network
@@ -15,6 +14,7 @@ from glassbert.interop.stored import read_stored
 from glassbert.interop.translator_config import is_marian
 from glassbert.storage import write_atomically, write_json
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
+from glassbert.version import __version__
 
 
 def write_translator(
@@ -26,7 +26,7 @@ def write_translator(
         run: What run.json shall say of how the model came to be.
     """
     write_network(network, folder)
-    write_json(folder / "run.json", {"glassbert": glassbert.__version__, "torch": torch.__version__, **run})
+    write_json(folder / "run.json", {"glassbert": __version__, "torch": torch.__version__, **run})
     limited = SubwordTokenizer(tokenizer.pieces, tokenizer.merges, max_length=network.config.max_length)
     limited.save(folder)
     write_atomically(folder / "README.md", _card(network, run).encode("utf-8"))

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-import glassbert
 from glassbert.config import BertConfig, ModelConfig, preset
 from glassbert.data.corpus.build import HELD_OUT
 from glassbert.data.corpus.shards import Corpus
@@ -30,6 +29,7 @@ from glassbert.training.loop import TrainResult, train
 from glassbert.training.processes import choose_device, is_main_process
 from glassbert.training.settings import TrainSettings
 from glassbert.training.status import Status
+from glassbert.version import __version__
 
 # What a preset says of a shape.
 _SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
@@ -149,7 +149,7 @@ def pretrain(
     with full_disk_told(out):
         open_run(out, tables, lambda before: plain_tables(PretrainRecipe.of(before).tables()))
         check_data(out, data)
-    about = {"recipe": tables, "data": data, "glassbert": glassbert.__version__}
+    about = {"recipe": tables, "data": data, "glassbert": __version__}
     with lock_run(out):
         return train(task, recipe.train, out, about=about, log=log, on_status=on_status)
 
