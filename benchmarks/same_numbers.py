@@ -87,7 +87,8 @@ def digests(tree: Path, inputs: Path, work: Path, only: str) -> Iterator[tuple[s
     run("vocab", "train", *text, "--size", 4000, "--out", "vocab")
     yield "vocab train", digest(work / "vocab/vocab.txt")
     run("corpus", "build", *text, "--tokenizer", "vocab", "--out", "corpus", "--held-out", "0.1")
-    for path in sorted((work / "corpus").rglob("*.bin")):
+    shards = [path for path in (work / "corpus").rglob("*") if path.is_file() and path.suffix != ".json"]
+    for path in sorted(shards):
         yield f"corpus build {path.relative_to(work / 'corpus')}", digest(path)
     (work / "pretrain.toml").write_text(
         '[data]\ncorpus = "corpus"\nheld_out_tokens = 5000\n[model]\npreset = "tiny"\n'
