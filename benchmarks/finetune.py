@@ -275,9 +275,9 @@ def measured(model: Any, task: Any) -> dict[str, float]:
     """Read the logits of transformers' model with our decoder and measure them."""
     import torch
 
-    from glassbert.data.pretraining.batches import batches_by_length
     from glassbert.model.bert import Output
-    from glassbert.tasks.forward import BATCH_TOKENS, decoded
+    from glassbert.model.packed import BATCH_TOKENS, batches_by_length
+    from glassbert.tasks.forward import decoded
 
     form, inputs = task.form, task.dev_inputs
     flat = [one for windows in inputs for one in windows]

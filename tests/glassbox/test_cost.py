@@ -18,8 +18,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from glassbert.config import BertConfig, ModelConfig, preset
 from glassbert.errors import UserError
 from glassbert.glassbox.cost import cost, default_lengths, weight_memory
-from glassbert.inference import fused as fused_layers
-from glassbert.inference.fused import fused
+from glassbert.inference.linear import onednn
+from glassbert.inference.prepare import prepared
 from glassbert.model import kernels
 from glassbert.model.bert import Encoder
 from glassbert.model.init import new_bert
@@ -133,11 +133,11 @@ def test_the_fast_path_holds_at_its_peak_exactly_what_the_formula_says(
 ) -> None:
     batch = batch_of(num_sequences, length)
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fused_layers, "simd_width", lambda: num_floats)
+        patch.setattr(onednn, "simd_width", lambda: num_floats)
         # Sequences that are attended to in two portions need less.
         patch.setattr(kernels, "simd_width", lambda: 1)
         network = new_bert(ModelConfig(encoder=config, has_pooler=False), seed=0)
-        network = fused(network, has_long_batches=True)
+        network = prepared(network, device=torch.device("cpu"), has_long_batches=True)
         network.encoder(batch)  # fills the caches of positions
         with LiveMemory() as memory:
             network.encoder(batch)

@@ -97,6 +97,18 @@ def test_a_score_is_the_probability_that_one_pass_gives(method: str) -> None:
         assert hypothesis.score == pytest.approx(log_prob / penalty, abs=1e-4)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_target_has_nearly_the_same_probability_in_bfloat16(kind: str) -> None:
+    decoder = Decoder.of(NETWORKS[kind], device="cpu", precision="bfloat16")
+    source = [3, 4, 5, END]
+    hypothesis = decoder.decode([source], METHODS["beam"])[0][0]
+    written = [*hypothesis.ids, END] if hypothesis.is_finished else list(hypothesis.ids)
+    rows = teacher_forced(NETWORKS[kind], source, [START, *written[:-1]])
+    exact = rows.gather(1, torch.tensor(written)[:, None]).sum().item()
+    assert hypothesis.log_prob != exact
+    assert hypothesis.log_prob == pytest.approx(exact, rel=0.02)
+
+
 def test_a_length_penalty_favours_long_targets() -> None:
     texts = [[3, 4, 5], [6, 7], [8, 9, 10, 11], [12], [13, 14]]
     totals = []

@@ -1,82 +1,68 @@
+import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from torch import Tensor
 
 from glassbert.config import BertConfig, ModelConfig
-from glassbert.inference import fused as fused_layers
-from glassbert.inference.engine import Engine, batches_by_length
-from glassbert.inference.fused import FusedLinear, fused
+from glassbert.errors import UserError
+from glassbert.inference.engine import Engine
+from glassbert.model.bert import Bert, Output
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
-from glassbert.model.linear import Linear
+from glassbert.text.wordpiece.tokenizer import Encoding
 from helpers.oracles import small_tokenizer
 
-
-@given(st.lists(st.integers(1, 600), max_size=80), st.integers(1, 1000))
-def test_every_sequence_is_in_exactly_one_batch(lengths: list[int], budget: int) -> None:
-    batches = list(batches_by_length(lengths, budget))
-    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
-    ordered = [lengths[index] for batch in batches for index in batch]
-    assert ordered == sorted(ordered)
-    assert all(batches)
-
-
-def test_batches_share_the_tokens_evenly() -> None:
-    sizes = [10 * len(batch) for batch in batches_by_length([10] * 250, 1000)]
-    assert sizes == [1250, 1250]
-
-
-@pytest.mark.parametrize("activation", [None, "gelu", "gelu_new", "relu", "silu"])
-@pytest.mark.parametrize("has_residual", [False, True])
-@pytest.mark.parametrize("has_bias", [False, True])
-def test_a_fused_layer_computes_the_same(activation: str | None, has_residual: bool, has_bias: bool) -> None:
-    torch.manual_seed(0)
-    plain = Linear(24, 40, bias=has_bias).eval()
-    layer = FusedLinear(plain)
-    for rows in (1, 7, 300):
-        x = torch.randn(rows, 24)
-        residual = torch.randn(rows, 40) if has_residual else None
-        with torch.inference_mode():
-            expected = plain(x, activation=activation, residual=residual)
-            got = layer(x, activation=activation, residual=residual)
-        torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("num_floats", "has_long_batches", "num_fused"), [(8, True, 0), (8, False, 12), (16, True, 12)]
+SHAPE = BertConfig(
+    vocab_size=60, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96
 )
-def test_fusing_where_it_pays_changes_no_answer_and_leaves_the_network_alone(
-    num_floats: int, has_long_batches: bool, num_fused: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fused_layers, "simd_width", lambda: num_floats)
-    shape = BertConfig(
-        vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=32
-    )
-    network = new_bert(ModelConfig(encoder=shape, head="pretraining"), seed=0).eval()
-    twin = fused(network, has_long_batches=has_long_batches)
-    assert not any(isinstance(module, FusedLinear) for module in network.modules())
-    assert sum(isinstance(module, FusedLinear) for module in twin.modules()) == num_fused
-    assert twin.encoder.embeddings.token.weight is network.encoder.embeddings.token.weight
-    batch = Batch.from_lists([[2, 7, 9, 3], [2, 8, 3]])
-    with torch.inference_mode():
-        at = torch.tensor([1])
-        expected, got = network(batch, predict_at=at), twin(batch, predict_at=at)
-    torch.testing.assert_close(got.hidden, expected.hidden, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(got.mlm, expected.mlm, atol=1e-5, rtol=1e-5)
+TEXTS = ["a b c d e", "a", "a b c", "", "a b"]
+
+
+def make(**changes: object) -> Bert:
+    shape = BertConfig(**(vars(SHAPE) | {"initializer_range": 0.1} | changes))
+    return new_bert(ModelConfig(encoder=shape, head="pretraining"), seed=0).eval()
+
+
+def first_vectors(output: Output, batch: Batch, _: list[Encoding]) -> Tensor:
+    return output.hidden[batch.layout.starts.to(output.hidden.device)]
 
 
 def test_answers_come_in_the_order_of_the_questions() -> None:
-    shape = BertConfig(
-        vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=4, intermediate_size=32
-    )
-    engine = Engine.of(new_bert(ModelConfig(encoder=shape), seed=0), batch_tokens=8)
-    texts = ["a b c d e", "a", "a b c", "", "a b"]
-    encodings = small_tokenizer().encode_batch(texts)
+    engine = Engine.of(make(), batch_tokens=8)
+    encodings = small_tokenizer().encode_batch(TEXTS)
     lengths = engine.map(encodings, lambda output, batch, _: list(batch.layout.lengths))
     assert lengths == [len(encoding.ids) for encoding in encodings]
 
 
-@pytest.mark.parametrize(("workers", "expected"), [(1, 11), (2, 12), (4, 12), (12, 11)])
-def test_workers_get_as_many_batches_each_where_there_are_enough(workers: int, expected: int) -> None:
-    assert len(list(batches_by_length([10] * 110, 100, multiple_of=workers))) == expected
+def test_every_reader_gets_the_sequences_of_its_batch() -> None:
+    encodings = small_tokenizer().encode_batch(TEXTS)
+    assert Engine.of(make(), batch_tokens=8).map(encodings, lambda output, batch, chosen: chosen) == encodings
+
+
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary"])
+def test_bfloat16_answers_in_float32_close_to_the_float32_ones(positions: str) -> None:
+    network, encodings = make(positions=positions), small_tokenizer().encode_batch(TEXTS)
+    exact = np.stack(Engine.of(network, device="cpu").map(encodings, first_vectors))
+    rough = np.stack(Engine.of(network, device="cpu", precision="bfloat16").map(encodings, first_vectors))
+    assert exact.dtype == rough.dtype == np.float32
+    assert 1e-4 < np.abs(rough - exact).max() < 0.05
+    cosines = (rough * exact).sum(1) / np.linalg.norm(rough, axis=1) / np.linalg.norm(exact, axis=1)
+    assert cosines.min() > 0.999
+
+
+def test_one_batch_can_be_asked_for_its_heads() -> None:
+    network = make()
+    batch, at = Batch.from_lists([[2, 7, 9, 3], [2, 8, 3]]), torch.tensor([1, 5])
+    with torch.no_grad():
+        expected = network(batch, predict_at=at)
+    got = Engine.of(network)(batch, predict_at=at, heads_only=True)
+    torch.testing.assert_close(got.mlm, expected.mlm, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(got.nsp, expected.nsp, atol=1e-5, rtol=1e-5)
+
+
+def test_a_device_or_precision_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(UserError, match="torch sees no GPU"):
+        Engine.of(make(), device="cuda")
+    with pytest.raises(UserError, match="precision='float8'"):
+        Engine.of(make(), precision="float8")  # type: ignore[arg-type]

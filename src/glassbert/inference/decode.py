@@ -8,20 +8,22 @@ Legend: B sequences still being written, W hypotheses of each, C candidates, t t
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from glassbert.data.pretraining.batches import batches_by_length
 from glassbert.data.random import Draw, uniform
 from glassbert.errors import UserError
-from glassbert.inference.fused import fused
 from glassbert.inference.next_tokens import Candidates, best, drawn
+from glassbert.inference.prepare import Device, PrecisionName, choose_device, prepared
 from glassbert.model.layout import Batch
 from glassbert.model.lstm import Lstm
+from glassbert.model.packed import in_batches
 from glassbert.model.seq2seq import SequenceToSequence, Transformer
+
+_CPU = torch.device("cpu")
 
 Method = Literal["greedy", "beam", "sample"]
 
@@ -156,11 +158,26 @@ class Decoder:
 
     network: SequenceToSequence
     batch_tokens: int = BATCH_TOKENS
+    device: torch.device = _CPU
 
     @classmethod
-    def of(cls, network: Transformer | Lstm, *, batch_tokens: int = BATCH_TOKENS) -> "Decoder":
-        """Return a decoder over a copy of ``network``, whose weights must not change from now on."""
-        return cls(fused(network, has_long_batches=False, also=["output"]), batch_tokens)
+    def of(
+        cls,
+        network: Transformer | Lstm,
+        *,
+        device: Device = "auto",
+        precision: PrecisionName = "float32",
+        batch_tokens: int = BATCH_TOKENS,
+    ) -> "Decoder":
+        """Return a decoder over a copy of ``network``, whose weights must not change from now on.
+
+        Args:
+            device: `auto` is a GPU if there is one.
+            precision: Of the weights and of what flows between layers; probabilities are float32.
+        """
+        place = choose_device(device)
+        twin = prepared(network, device=place, precision=precision, has_long_batches=False, also=["output"])
+        return cls(twin, batch_tokens, place)
 
     @torch.inference_mode()
     def decode(
@@ -176,21 +193,22 @@ class Decoder:
         # Drawn targets of one source know nothing of each other: each has a place of its own.
         num_copies = settings.num_hypotheses if settings.method == "sample" else 1
         copies = [source for source in sources for _ in range(num_copies)]
-        results: dict[int, list[Hypothesis]] = {}
-        budget = max(1, int(self.batch_tokens / math.sqrt(settings.width)))
-        for indices in batches_by_length([len(source) for source in copies], budget):
-            results |= self._decode_batch(copies, indices, settings, first_index * num_copies)
-        found = [
-            [hypothesis for copy in range(num_copies) for hypothesis in results[index * num_copies + copy]]
-            for index in range(len(sources))
+        found = in_batches(
+            lambda indices: self._decode_batch(copies, indices, settings, first_index * num_copies),
+            [len(source) for source in copies],
+            batch_tokens=max(1, int(self.batch_tokens / math.sqrt(settings.width))),
+        )
+        by_source = [
+            [hypothesis for copy in found[first : first + num_copies] for hypothesis in copy]
+            for first in range(0, len(found), num_copies)
         ]
-        return [sorted(each, key=lambda h: -h.score)[: settings.num_hypotheses] for each in found]
+        return [sorted(each, key=lambda h: -h.score)[: settings.num_hypotheses] for each in by_source]
 
     def _decode_batch(
         self, sources: Sequence[Sequence[int]], indices: list[int], settings: DecodeSettings, first_index: int
-    ) -> dict[int, list[Hypothesis]]:
-        config, device = self.network.config, self.network.output.weight.device
-        state = self.network.start(_packed([sources[index] for index in indices], device))
+    ) -> list[list[Hypothesis]]:
+        config, device = self.network.config, self.device
+        state = self.network.start(Batch.from_lists([sources[index] for index in indices]).to(device))
         ids, parents = torch.full((len(indices), 1), config.decoder_start_token_id, device=device), None
         search = _Search(
             settings=settings,
@@ -201,7 +219,8 @@ class Decoder:
             scores=torch.zeros(len(indices), 1, device=device),
         )
         for step in range(search.last_step + 1):
-            logits = self.network.output(self.network.step(state, ids, parents)).view(*ids.shape, -1)
+            hidden = self.network.step(state, ids, parents)
+            logits = self.network.output(hidden).float().view(*ids.shape, -1)
             logits[..., config.decoder_start_token_id] = -math.inf  # it was never to be written in training
             candidates = self._propose(logits, search, step, first_index)
             ids, parents = search.advance(candidates, step)
@@ -212,7 +231,7 @@ class Decoder:
                 order = state.leave(is_done)
                 search.keep(order)
                 ids, parents = ids[order], parents[order]
-        return search.found
+        return [search.found[index] for index in indices]
 
     def _propose(self, logits: Tensor, search: _Search, step: int, first_index: int) -> Candidates:
         settings = search.settings
@@ -238,8 +257,3 @@ class Decoder:
                 f"beam_size={settings.beam_size} exceeds the {num_choices} tokens of the vocabulary that can "
                 "follow the start; choose a smaller beam"
             )
-
-
-def _packed(texts: Sequence[Sequence[int]], device: torch.device) -> Batch:
-    batch = Batch.from_lists(texts)
-    return replace(batch, ids=batch.ids.to(device), segments=batch.segments.to(device))

@@ -1,53 +1,71 @@
-"""The packed engine: many sequences in, batches of a token budget through the network, answers in order."""
+"""The packed engine: a network on its device, and many sequences through it in batches."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
-from glassbert.data.pretraining.batches import batches_by_length
-from glassbert.inference.fused import fused
+from glassbert.inference.prepare import Device, PrecisionName, choose_device, prepared
 from glassbert.inference.threads import map_batches
 from glassbert.model.bert import Bert, Output
 from glassbert.model.layout import Batch
-from glassbert.tasks.forward import BATCH_TOKENS
-from glassbert.text.wordpiece.tokenizer import Encoding
+from glassbert.model.packed import BATCH_TOKENS, Each, T, run
 
 Answer = TypeVar("Answer")
+
+GPU_BATCH_TOKENS = 16384
+"""Tokens of a batch on a GPU, which has no cache to stay in but many cores to fill."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A network ready for inference. It holds no state between calls, so threads can share it."""
+    """A network ready for inference. It keeps no state between calls, so threads can share it."""
 
     network: Bert
-    batch_tokens: int = BATCH_TOKENS
+    device: torch.device
+    batch_tokens: int
 
     @classmethod
-    def of(cls, network: Bert, *, batch_tokens: int = BATCH_TOKENS) -> "Engine":
-        """Return an engine over a copy of ``network``, whose weights must not change from now on."""
-        return cls(fused(network, has_long_batches=True), batch_tokens)
-
-    def map(
-        self, encodings: Sequence[Encoding], answers: Callable[[Output, Batch, list[int]], Sequence[Answer]]
-    ) -> list[Answer]:
-        """Run all ``encodings`` and return one answer each, in order.
+    def of(
+        cls,
+        network: Bert,
+        *,
+        device: Device = "auto",
+        precision: PrecisionName = "float32",
+        batch_tokens: int | None = None,
+    ) -> "Engine":
+        """Return an engine over a copy of ``network``, whose weights must not change from now on.
 
         Args:
-            answers: Turns the output of a batch into one answer per sequence; the list holds the indices of
-                the batch's sequences in ``encodings``.
+            device: `auto` is a GPU if there is one.
+            precision: Of the weights and of what flows between layers; outputs are float32.
         """
+        place = choose_device(device)
+        twin = prepared(network, device=place, precision=precision, has_long_batches=True)
+        usual = BATCH_TOKENS if place.type == "cpu" else GPU_BATCH_TOKENS
+        return cls(twin, place, batch_tokens or usual)
 
-        @torch.inference_mode()
-        def answer(indices: list[int]) -> Sequence[Answer]:
-            chosen = [encodings[index] for index in indices]
-            batch = Batch.from_lists([e.ids for e in chosen], [e.segments for e in chosen])
-            return answers(self.network(batch), batch, indices)
+    @property
+    def each(self) -> Each:
+        """How batches are worked on: side by side on a CPU, one after the other on a GPU."""
+        return map_batches if self.device.type == "cpu" else map
 
-        results: dict[int, Answer] = {}
-        lengths = [len(encoding.ids) for encoding in encodings]
-        batches = list(batches_by_length(lengths, self.batch_tokens, multiple_of=torch.get_num_threads()))
-        for indices, found in zip(batches, map_batches(answer, batches), strict=True):
-            results |= zip(indices, found, strict=True)
-        return [results[index] for index in range(len(encodings))]
+    @torch.inference_mode()
+    def __call__(self, batch: Batch, *, predict_at: Tensor | None = None, heads_only: bool = False) -> Output:
+        """Return the network's output for ``batch`` in float32; see `Bert.forward`."""
+        places = None if predict_at is None else predict_at.to(self.device)
+        output = self.network(batch.to(self.device), predict_at=places, heads_only=heads_only)
+        return output.as_float32()
+
+    def map(
+        self, sequences: Sequence[T], read: Callable[[Output, Batch, list[T]], Sequence[Answer] | Tensor]
+    ) -> list[Any]:
+        """Run all ``sequences`` and return one answer each, in order.
+
+        Args:
+            read: Turns the output of a batch, the batch and its sequences into one answer per sequence. The
+                rows of a tensor come back as numpy arrays.
+        """
+        return run(self, sequences, read, batch_tokens=self.batch_tokens, device=self.device, each=self.each)

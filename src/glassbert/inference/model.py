@@ -14,7 +14,6 @@ from glassbert.data.examples import Example
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.engine import Engine
 from glassbert.inference.predict import Item, as_example, is_pair, with_abstention
-from glassbert.inference.threads import map_batches
 from glassbert.interop.folder import check_vocabulary, read_run
 from glassbert.interop.huggingface import LoadReport, build
 from glassbert.interop.sentence_transformers import read_sentence_settings
@@ -135,7 +134,8 @@ class Model:
         pieces = self.tokenizer.vocabulary.pieces
         with torch.inference_mode():
             batch = Batch.from_lists([encoding.ids], [encoding.segments])
-            logits = self.engine.network(batch, predict_at=torch.tensor(places), heads_only=True).mlm
+            logits = self.engine(batch, predict_at=torch.tensor(places), heads_only=True).mlm
+            assert logits is not None
             # A model may have rows that no piece stands for.
             best = logits.softmax(dim=-1)[:, : len(pieces)].topk(min(top, len(pieces)))
         return [
@@ -147,7 +147,7 @@ class Model:
         """Return one vector per text, pooled as the folder says, or by the mean when it does not."""
         encodings = self.encode(texts, keep=keep)
         vectors = self.engine.map(
-            encodings, lambda output, batch, _: list(self.pooling(output.hidden, batch.layout).numpy())
+            encodings, lambda output, batch, _: self.pooling(output.hidden, batch.layout)
         )
         width = self.config.encoder.hidden_size * len(self.pooling.modes)
         return Embeddings(
@@ -175,8 +175,8 @@ class Model:
         self, examples: Sequence[Example], *, abstain_below: float = 0.0
     ) -> list[Prediction]:
         """Return what the model says of each example, in order."""
-        network = partial(self.engine.network, heads_only=True)
-        found = predictions(self.task, network, examples, map_batches) if examples else []
+        network = partial(self.engine, heads_only=True)
+        found = predictions(self.task, network, examples, self.engine.each) if examples else []
         return with_abstention(found, abstain_below)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from glassbert.config import LstmConfig, TransformerConfig
-from glassbert.data.pretraining.batches import batches_by_length
 from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
@@ -20,6 +20,7 @@ from glassbert.interop.translator import read_translator
 from glassbert.interop.translator_config import is_encoder_decoder
 from glassbert.metrics.translation import TranslationReport, translation
 from glassbert.model.layout import Batch
+from glassbert.model.packed import in_batches
 from glassbert.model.seq2seq import Transformer
 from glassbert.model_names import model_folder
 from glassbert.storage import read_json
@@ -232,26 +233,32 @@ class Translator:
             alignment=alignment,
         )
 
-    @torch.inference_mode()
     def _alignments(self, pairs: Sequence[tuple[list[int], Hypothesis]]) -> list[Alignment | None]:
         """Return where the decoder looked, for each source that is not blank."""
-        written = [[*h.ids, self.tokenizer.end_id] if h.is_finished else list(h.ids) for _, h in pairs]
-        found: list[Alignment | None] = [None] * len(pairs)
-        there = [index for index, (ids, _) in enumerate(pairs) if ids]
-        # One shape after the other: attention then meets few of them.
-        there.sort(key=lambda index: (len(pairs[index][0]), len(written[index])))
-        lengths = [len(pairs[index][0]) + len(written[index]) for index in there]
-        for places in batches_by_length(lengths, _ALIGNED_TOKENS) if there else ():
-            chosen = [there[place] for place in sorted(places)]
-            source = Batch.from_lists([pairs[index][0] for index in chosen])
-            target = Batch.from_lists([[self.tokenizer.pad_id, *written[index][:-1]] for index in chosen])
-            for index, weights in zip(chosen, self.network.alignments(source, target), strict=True):
-                found[index] = Alignment(
-                    source=tuple(self.tokenizer.shown(pairs[index][0])),
-                    target=tuple(self.tokenizer.shown(written[index])),
-                    weights=tuple(tuple(round(share, 4) for share in row) for row in weights.tolist()),
-                )
-        return found
+        both = [
+            (ids, [*h.ids, self.tokenizer.end_id] if h.is_finished else list(h.ids))
+            for ids, h in pairs
+            if ids
+        ]
+
+        @torch.inference_mode()
+        def aligned(places: list[int]) -> list[Alignment]:
+            # One shape after the other: attention then meets few of them.
+            order = sorted(places, key=lambda place: (len(both[place][0]), len(both[place][1])))
+            source = Batch.from_lists([both[place][0] for place in order])
+            target = Batch.from_lists([[self.tokenizer.pad_id, *both[place][1][:-1]] for place in order])
+            weights = dict(zip(order, self.network.alignments(source, target), strict=True))
+            return [self._alignment(*both[place], weights[place]) for place in places]
+
+        found = iter(in_batches(aligned, [len(a) + len(b) for a, b in both], batch_tokens=_ALIGNED_TOKENS))
+        return [next(found) if ids else None for ids, _ in pairs]
+
+    def _alignment(self, source: list[int], target: list[int], weights: Tensor) -> Alignment:
+        return Alignment(
+            source=tuple(self.tokenizer.shown(source)),
+            target=tuple(self.tokenizer.shown(target)),
+            weights=tuple(tuple(round(share, 4) for share in row) for row in weights.tolist()),
+        )
 
 
 def best_targets(network: Network, sources: Sequence[Sequence[int]], *, beam: int) -> list[Sequence[int]]:
@@ -261,16 +268,16 @@ def best_targets(network: Network, sources: Sequence[Sequence[int]], *, beam: in
     hardly ever ends a sentence by itself.
     """
     decoder = Decoder.of(network)
-    found: dict[int, Sequence[int]] = {}
-    for indices in batches_by_length([len(source) for source in sources], _SCORED_TOKENS):
+
+    def targets(indices: list[int]) -> list[Sequence[int]]:
         settings = DecodeSettings(
             method="greedy" if beam == 1 else "beam",
             beam_size=beam,
             max_length=2 * max(len(sources[index]) for index in indices) + 10,
         )
-        targets = decoder.decode([sources[index] for index in indices], settings)
-        found |= {index: target[0].ids for index, target in zip(indices, targets, strict=True)}
-    return [found[index] for index in range(len(sources))]
+        return [found[0].ids for found in decoder.decode([sources[index] for index in indices], settings)]
+
+    return in_batches(targets, [len(source) for source in sources], batch_tokens=_SCORED_TOKENS)
 
 
 def load_translator(folder: str | Path) -> Translator:

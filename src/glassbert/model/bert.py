@@ -132,6 +132,11 @@ class Output:
     span: Tensor | None = None
     """Start and end logits of an answer, (T, 2)."""
 
+    def as_float32(self) -> "Output":
+        """Return this output in float32, whatever the network computes in."""
+        found = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(self, **{name: value.float() for name, value in found.items()})
+
     def through(self, tap: Tap) -> "Output":
         """Return this output with what the heads computed passed through ``tap``."""
         heads = {name: value for name, value in vars(self).items() if name != "hidden" and value is not None}

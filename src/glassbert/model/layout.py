@@ -120,6 +120,12 @@ class Batch:
                     f"{name} of shape {tuple(value.shape)}; the lengths add up to {self.layout.num_tokens}"
                 )
 
+    def to(self, device: torch.device) -> "Batch":
+        """Return this batch on ``device``."""
+        if self.ids.device == device:
+            return self
+        return Batch(self.ids.to(device), self.segments.to(device), self.layout)
+
     @classmethod
     def from_lists(
         cls, ids: Sequence[Sequence[int]], segments: Iterable[Sequence[int]] | None = None

@@ -23,10 +23,11 @@ from glassbert.interop.weights import read_file, save_tensors
 from glassbert.model.bert import Bert, Output
 from glassbert.model.depth import depth_in_bert, flops_in_blocks
 from glassbert.model.layout import Batch
+from glassbert.model.packed import pack
 from glassbert.tasks.forward import decoded, raw_outputs
 from glassbert.tasks.partial_embedding import PartlyTrainedEmbedding, used_rows, whole_table
 from glassbert.tasks.registry import TASK_OF_HEAD, task_class
-from glassbert.tasks.task import LOWER_IS_BETTER, E, Input, P, Task, packed
+from glassbert.tasks.task import LOWER_IS_BETTER, E, Input, P, Task
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 TOKENS = "encoder.embeddings.token"
@@ -70,7 +71,7 @@ class FineTuneModule(nn.Module):
         """
         if isinstance(part, Batch):
             return self.bert(part, heads_only=True)
-        return self._task.losses(self.bert(packed(part, self.device), heads_only=True), part)
+        return self._task.losses(self.bert(pack(part, self.device), heads_only=True), part)
 
 
 class FineTune(Generic[E, P]):

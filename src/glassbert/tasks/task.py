@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self, TypeVar, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -17,7 +16,6 @@ from glassbert.data.examples import TaskName
 from glassbert.errors import UserError
 from glassbert.metrics.calibration import Calibration
 from glassbert.model.bert import Output
-from glassbert.model.layout import Batch, Layout
 from glassbert.text.windows import Window
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
@@ -228,14 +226,6 @@ class Task(Protocol[E_contra, P]):
 
     def alarm(self, examples: Sequence[E_contra], predictions: Sequence[P]) -> str | None:
         """Say why the run is degenerate, such as one class guessed for every text; None when it is not."""
-
-
-def packed(inputs: Sequence[Input], device: torch.device | None = None) -> Batch:
-    """Return ``inputs`` as the model takes them, one behind the other."""
-    ids = torch.from_numpy(np.concatenate([one.ids for one in inputs]))
-    segments = torch.from_numpy(np.concatenate([one.segments for one in inputs]))
-    layout = Layout(tuple(len(one.ids) for one in inputs))
-    return Batch(ids.to(device, torch.int64), segments.to(device, torch.int64), layout)
 
 
 def with_specials(

@@ -21,10 +21,11 @@ from glassbert.interop.huggingface import build
 from glassbert.interop.stored import read_stored
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert
+from glassbert.model.packed import pack
 from glassbert.tasks.answer.task import AnswerPrediction, AnswerSettings, Extract
 from glassbert.tasks.fine_tuning import FineTune
 from glassbert.tasks.forward import predictions, raw_outputs
-from glassbert.tasks.task import Task, packed
+from glassbert.tasks.task import Task
 from glassbert.text.windows import Window
 from glassbert.training.loop import train
 from glassbert.training.settings import TrainSettings
@@ -136,7 +137,7 @@ def test_transformers_loads_the_folder_and_gives_the_same_logits(run: Path) -> N
     assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     (inputs,) = task.inputs(questions(1, seed=6), with_targets=False)
     with torch.no_grad():
-        ours = network(packed(inputs)).span
+        ours = network(pack(inputs)).span
         output = theirs.eval()(
             torch.from_numpy(inputs[0].ids)[None].long(),
             token_type_ids=torch.from_numpy(inputs[0].segments)[None].long(),
@@ -180,7 +181,7 @@ def test_an_untrained_model_has_the_loss_of_guessing() -> None:
     task, network = make_form(), make_network()
     examples = [AnswerExample("", "x", " ".join("a" * length), (Answer("a", 0),), "x") for length in (5, 9)]
     inputs = [one for windows in task.inputs(examples, with_targets=True) for one in windows]
-    sums = task.losses(network(packed(inputs)), inputs)
+    sums = task.losses(network(pack(inputs)), inputs)
     assert task.counts(inputs)["loss"] == 2
     # Only the pieces of the context and no answer compete: 6 and 10 places.
     assert sums["loss"].item() == pytest.approx(np.log(6) + np.log(10), abs=0.25)
@@ -189,8 +190,8 @@ def test_an_untrained_model_has_the_loss_of_guessing() -> None:
 def test_the_loss_is_that_of_each_question_alone() -> None:
     task, network = make_form(), make_network()
     inputs = [one for windows in task.inputs(questions(6), with_targets=True) for one in windows]
-    together = task.losses(network(packed(inputs)), inputs)["loss"].item()
-    alone = sum(task.losses(network(packed([one])), [one])["loss"].item() for one in inputs)
+    together = task.losses(network(pack(inputs)), inputs)["loss"].item()
+    alone = sum(task.losses(network(pack([one])), [one])["loss"].item() for one in inputs)
     assert together == pytest.approx(alone, abs=1e-4)
 
 
@@ -199,7 +200,7 @@ def test_an_answer_without_a_piece_bears_no_loss() -> None:
     example = AnswerExample("", "x", "a  b", (Answer("  ", 1),), "x")
     (inputs,) = task.inputs([example], with_targets=True)
     assert task.counts(inputs)["loss"] == 0
-    assert task.losses(make_network()(packed(inputs)), inputs)["loss"].item() == 0.0
+    assert task.losses(make_network()(pack(inputs)), inputs)["loss"].item() == 0.0
 
 
 @pytest.mark.parametrize(

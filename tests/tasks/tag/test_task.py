@@ -24,11 +24,12 @@ from glassbert.interop.stored import read_stored
 from glassbert.model.bert import Bert, Output
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
+from glassbert.model.packed import pack
 from glassbert.tasks.fine_tuning import FineTune
 from glassbert.tasks.forward import predictions, raw_outputs
 from glassbert.tasks.tag.scheme import TagSet
 from glassbert.tasks.tag.task import Tag, TagPrediction, TagSettings
-from glassbert.tasks.task import Input, Task, packed
+from glassbert.tasks.task import Input, Task
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.windows import Window
 from glassbert.text.wordpiece.tokenizer import Tokenizer
@@ -162,7 +163,7 @@ def test_transformers_loads_the_folder_and_gives_the_same_logits(run: Path) -> N
     assert tuple(theirs.config.id2label.values()) == task.tag_set.names
     (inputs,) = task.inputs([tagged_texts(1, seed=6)[0]], with_targets=False)
     with torch.no_grad():
-        ours = network(packed(inputs)).labels
+        ours = network(pack(inputs)).labels
         logits = theirs.eval()(torch.from_numpy(inputs[0].ids)[None].long()).logits[0]
     torch.testing.assert_close(ours, logits, atol=1e-5, rtol=1e-5)
 
@@ -206,7 +207,7 @@ def test_an_untrained_model_has_the_loss_of_guessing() -> None:
     task = make_form()
     network = make_network(task)
     inputs = [one for windows in task.inputs(tagged_texts(20), with_targets=True) for one in windows]
-    sums = task.losses(network(packed(inputs)), inputs)
+    sums = task.losses(network(pack(inputs)), inputs)
     assert sums["loss"].item() / task.counts(inputs)["loss"] == pytest.approx(np.log(5), abs=0.05)
 
 
@@ -214,7 +215,7 @@ def test_a_crf_that_has_learnt_nothing_excludes_what_is_illegal() -> None:
     plain, task = make_form(), make_form(crf=True)
     network = make_network(task)
     inputs = [one for windows in task.inputs(tagged_texts(20), with_targets=True) for one in windows]
-    output = network(packed(inputs))
+    output = network(pack(inputs))
     loss, free_loss = task.losses(output, inputs)["loss"], plain.losses(output, inputs)["loss"]
     assert 0.5 * free_loss < loss < 0.95 * free_loss
 
@@ -223,7 +224,7 @@ def test_windows_of_a_crf_can_begin_and_end_inside_a_span() -> None:
     task = make_form(max_length=10, stride=3, crf=True)
     text = "xyz" * 10
     (inputs,) = task.inputs([TagExample(text, (Span(0, 30, "PER"),), "x")], with_targets=True)
-    loss = task.losses(make_network(task)(packed(inputs)), inputs)["loss"]
+    loss = task.losses(make_network(task)(pack(inputs)), inputs)["loss"]
     assert loss.item() / 30 < 3 * np.log(5)  # a forbidden step would cost thousands
 
 
@@ -231,7 +232,7 @@ def test_rows_without_a_piece_bear_no_loss() -> None:
     for task in (make_form(), make_form(crf=True)):
         (inputs,) = task.inputs([TagExample(" \n ", (), "x")], with_targets=True)
         assert task.counts(inputs)["loss"] == 0
-        loss = task.losses(make_network(task)(packed(inputs)), inputs)["loss"]
+        loss = task.losses(make_network(task)(pack(inputs)), inputs)["loss"]
         assert loss.item() == 0.0
         loss.backward()
         assert task.extra is None or task.extra.weight.grad is not None

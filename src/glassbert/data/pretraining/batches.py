@@ -3,7 +3,6 @@
 Legend: T tokens of a packed batch, B its examples, M tokens to predict.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,30 +88,3 @@ def fill_batches(lengths: NDArray[np.int32], batch_tokens: int) -> NDArray[np.in
         if ends[middle] - ends[borders[-3]] <= batch_tokens:
             borders[-2] = middle
     return np.array(borders)
-
-
-def batches_by_length(
-    lengths: Sequence[int], batch_tokens: int, *, multiple_of: int = 1
-) -> Iterator[list[int]]:
-    """Yield the indices of each batch, shortest sequences first.
-
-    Neighbours have nearly equal lengths, so attention meets few shapes. The batches share the tokens evenly:
-    a small last one would use the processor badly.
-
-    Args:
-        multiple_of: Workers that the batches are dealt to; where there is a batch for each, all get as many.
-    """
-    num_batches = max(1, round(sum(lengths) / batch_tokens))
-    if num_batches >= multiple_of:
-        num_batches = multiple_of * round(num_batches / multiple_of)
-    budget = sum(lengths) / num_batches
-    chosen: list[int] = []
-    done = tokens = 0
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        chosen.append(index)
-        tokens += lengths[index]
-        if tokens >= budget * (done + 1):
-            yield chosen
-            chosen, done = [], done + 1
-    if chosen:
-        yield chosen

@@ -1,0 +1,1 @@
+"""Backends of the linear layer: one file each, chosen by `inference/prepare.py`."""
