@@ -29,7 +29,7 @@ def test_python_and_the_parameter_table_know_its_name() -> None:
 def test_it_cuts_both_languages_without_unknowns() -> None:
     model = load("demo")
     for text in ("The parliament met in October.", "北京是一座历史悠久的城市。"):
-        encoding = model.encode([text])[0]
+        encoding = model.tokenize([text])[0]
         assert encoding.num_unknown == 0
         assert not encoding.truncated
 
@@ -37,7 +37,7 @@ def test_it_cuts_both_languages_without_unknowns() -> None:
 def test_transformers_computes_the_same() -> None:
     oracle = transformers.BertForPreTraining.from_pretrained(model_folder("demo"), dtype=torch.float32).eval()
     model = load("demo")
-    ids = model.encode(["The river flows to the sea.", "猫"])[0].ids
+    ids = model.tokenize(["The river flows to the sea.", "猫"])[0].ids
     with torch.inference_mode():
         wanted = oracle(torch.tensor([ids]))
         found = model.network(Batch.from_lists([ids]), predict_at=torch.arange(len(ids)))

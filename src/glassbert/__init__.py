@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from glassbert.errors import ModelError as ModelError
     from glassbert.errors import UserError as UserError
     from glassbert.glassbox.accounting import params as params
+    from glassbert.inference.embeddings import Embeddings as Embeddings
     from glassbert.inference.loading import load as load
     from glassbert.inference.model import Candidate as Candidate
-    from glassbert.inference.model import Embeddings as Embeddings
     from glassbert.inference.model import Model as Model
     from glassbert.interop.folder import convert as convert
     from glassbert.model.bert import Bert as Bert
@@ -36,7 +36,7 @@ _HOMES = {
     "BertConfig": "config",
     "Candidate": "inference.model",
     "DataError": "errors",
-    "Embeddings": "inference.model",
+    "Embeddings": "inference.embeddings",
     "Encoding": "text.wordpiece.tokenizer",
     "LearnSettings": "text.wordpiece.learn",
     "Model": "inference.model",

@@ -30,7 +30,7 @@ def test_a_folder_of_transformers_predicts_what_transformers_does(model: Model) 
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(model.folder).eval()
     for text, found in zip(TEXTS, model.predict(TEXTS), strict=True):
         with torch.no_grad():
-            logits = theirs(input_ids=torch.tensor([model.encode([text])[0].ids])).logits[0]
+            logits = theirs(input_ids=torch.tensor([model.tokenize([text])[0].ids])).logits[0]
         assert found.label == f"LABEL_{int(logits.argmax())}"
         np.testing.assert_allclose(list(found.scores.values()), logits.softmax(-1).numpy(), atol=1e-5)
 
@@ -60,8 +60,8 @@ def test_items_of_every_usual_shape_are_taken(model: Model) -> None:
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        ("a b", "one str came where a list is expected"),
-        ({"text": "a"}, "one dict came where a list is expected"),
+        ("a b", "expected a list of items, got a str; wrap it in a list"),
+        ({"text": "a"}, "expected a list of items, got a dict"),
         ([{"txt": "a"}], r"item 0: the keys \['txt'\] came; a classify model needs 'text'"),
         ([{"text": 3}], "item 0: a text must be a string; int came"),
         (["a", ("a", "b")], "item 1: 2 texts came; a classify model takes 1"),

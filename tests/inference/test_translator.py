@@ -7,6 +7,7 @@ import torch
 
 from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import ModelError, UserError
+from glassbert.inference.loading import load
 from glassbert.inference.translator import Translator, best_targets, load_translator
 from helpers.sentence_pairs import (
     ctranslate2_texts,
@@ -153,7 +154,7 @@ def test_a_beam_larger_than_the_vocabulary_is_refused(translator: Translator) ->
 
 
 def test_one_string_in_place_of_many_is_refused(translator: Translator) -> None:
-    with pytest.raises(UserError, match="put it into a list"):
+    with pytest.raises(UserError, match="expected a list of texts, got a str; wrap it in a list"):
         translator.translate("one two")
 
 
@@ -189,6 +190,44 @@ def test_an_exported_translator_writes_the_same_text(translator: Translator, tmp
     with pytest.raises(ModelError, match="this is an LSTM; nothing was written"):
         recurrent.export_ctranslate2(tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+def test_the_input_of_the_encoder_can_be_seen(translator: Translator) -> None:
+    seen, blank, long = translator.tokenize(["one two", " ", "one " * 100])
+    assert seen.ids == [*translator.tokenizer.ids_of("one two"), translator.tokenizer.end_id]
+    assert seen.pieces == [*translator.tokenizer.shown(seen.ids[:-1]), "</s>"]
+    assert (seen.truncated, long.truncated, len(long.ids)) == (False, True, 64)
+    assert (blank.ids, blank.pieces) == ([], [])
+
+
+def test_a_translator_shows_what_it_is(translator: Translator) -> None:
+    num_parameters = sum(parameter.numel() for parameter in translator.network.parameters())
+    assert repr(translator) == (
+        "Translator(network='Transformer', num_hidden_layers=1, hidden_size=32, "
+        f"num_parameters={num_parameters}, vocab_size=320, max_length=64, "
+        "device='cpu', precision='float32')"
+    )
+    recurrent = Translator(small_lstm(vocab_size=320), translator.tokenizer)
+    assert repr(recurrent).startswith("Translator(network='Lstm', num_hidden_layers=")
+
+
+def test_a_saved_translator_writes_the_same(translator: Translator, tmp_path: Path) -> None:
+    translator.save(str(tmp_path / "copy"))
+    again = load(tmp_path / "copy", Translator)
+    settings = translator.usual_settings(max_length=8)
+    assert again.translate(TEXTS, settings) == translator.translate(TEXTS, settings)
+    assert again.run["note"] == "random"
+    with pytest.raises(UserError, match="is not empty"):
+        translator.save(tmp_path / "copy")
+    translator.save(tmp_path / "copy", overwrite=True)
+
+
+def test_sentence_pairs_are_named_by_a_path(translator: Translator, tmp_path: Path) -> None:
+    settings = translator.usual_settings(method="greedy", max_length=8)
+    path = write_tsv(tmp_path / "dev.tsv", sentence_pairs(12, seed=2))
+    expected = translator.evaluate(ParallelFiles.of(path), settings)
+    assert translator.evaluate(path, settings) == expected
+    assert translator.evaluate(str(path), settings) == expected
 
 
 def test_a_run_folder_stands_for_its_best_model(folder: Path, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_a_new_row_is_the_mean_of_its_old_pieces_and_no_other_row_moves(tmp_path
             torch.testing.assert_close(after[name][row.id], before[name][list(row.old_ids)].mean(dim=0))
         kept = [index for index in range(len(before[name])) if index not in new_ids]
         assert torch.equal(after[name][kept], before[name][kept])
-    assert load(tmp_path / "new").encode(["abc"])[0].pieces == ["[CLS]", "abc", "[SEP]"]
+    assert load(tmp_path / "new").tokenize(["abc"])[0].pieces == ["[CLS]", "abc", "[SEP]"]
 
 
 def test_pooling_files_come_along(tmp_path: Path) -> None:

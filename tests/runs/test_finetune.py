@@ -153,7 +153,7 @@ def test_transformers_gives_the_same_logits_and_scores(finished: Path) -> None:
     for text, found in zip(texts, ours.predict(texts), strict=True):
         with torch.no_grad():
             logits = theirs(**tokenizer(text, return_tensors="pt", truncation=True, max_length=40)).logits[0]
-        encoding = ours.encode([text])
+        encoding = ours.tokenize([text])
         mine = ours.engine.map(encoding, lambda output, batch, _: list(output.labels.numpy()))[0]
         np.testing.assert_allclose(mine, logits.numpy(), atol=1e-5)
         assert theirs.config.id2label[int(logits.argmax())] == found.label

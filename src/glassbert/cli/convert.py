@@ -65,7 +65,7 @@ def _export(folder: Path, destination: Path, dtype: str | None, force: bool, jso
     from glassbert.inference.translator import load_translator
 
     check_apart(folder, destination)
-    load_translator(folder).export_ctranslate2(destination, quantization=dtype, may_replace=force)
+    load_translator(folder).export_ctranslate2(destination, quantization=dtype, overwrite=force)
     if json:
         print_json({"destination": str(destination), "to": "ctranslate2", "dtype": dtype or "float32"})
     else:

@@ -49,7 +49,7 @@ def embed(
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
     tell_assumptions(loaded.tokenizer)
-    if not loaded.has_stated_pooling:
+    if loaded.sentences is None:
         remark(f"{model} does not say how to pool; a text's vector is the mean over its tokens")
     texts = input_texts(source)
     num_texts = num_truncated = 0
@@ -60,7 +60,7 @@ def embed(
             num_texts += len(batch)
             num_truncated += sum(embeddings.truncated)
             if append is not None:
-                append(embeddings.vectors)
+                append(embeddings)
             else:
                 _print_embeddings(embeddings, json)
             bar.update(task, advance=len(batch))
@@ -71,7 +71,7 @@ def embed(
 
 
 def _print_embeddings(embeddings: Any, json: bool) -> None:
-    rows = zip(embeddings.vectors.tolist(), embeddings.tokens, embeddings.truncated, strict=True)
+    rows = zip(embeddings.tolist(), embeddings.tokens, embeddings.truncated, strict=True)
     for vector, tokens, truncated in rows:
         if json:
             print_json({"embedding": vector, "tokens": tokens, "truncated": truncated})

@@ -23,7 +23,7 @@ def fill(model: str, text: str, /, *, top: int = 5, json: bool = False) -> None:
     loaded = load(model_folder(model))
     tell_assumptions(loaded.tokenizer)
     results = loaded.fill(text, top=top)
-    if loaded.encode([text])[0].truncated:
+    if results.truncated:
         remark(f"the text was longer than {loaded.max_length} tokens and was cut")
     for number, candidates in enumerate(results, start=1):
         if json:

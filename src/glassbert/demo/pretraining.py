@@ -165,7 +165,7 @@ def _look_inside(story: Story, model: "Model") -> None:
     from glassbert.model.tap import Tap
 
     seen: dict[str, torch.Tensor] = {}
-    encoding = model.encode([ENGLISH])[0]
+    encoding = model.tokenize([ENGLISH])[0]
     batch = Batch.from_lists([encoding.ids], [encoding.segments])
     with torch.inference_mode():
         fast = model.engine.network(batch).hidden

@@ -1,10 +1,11 @@
-"""A loaded model: what `glassbert.load` returns."""
+"""A loaded model: what `glassbert.load` returns for a BERT."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import torch
@@ -12,118 +13,261 @@ import torch
 from glassbert.config import ModelConfig
 from glassbert.data.examples import Example
 from glassbert.errors import ModelError, UserError
+from glassbert.inference.embeddings import Embeddings
 from glassbert.inference.engine import Engine
+from glassbert.inference.loaded import Loaded
 from glassbert.inference.predict import Item, as_example, is_pair, with_abstention
-from glassbert.interop.folder import check_vocabulary, read_run
+from glassbert.inference.prepare import Device, PrecisionName
+from glassbert.interop.folder import TASK_WEIGHTS, check_vocabulary, copy_companions, read_run, write_model
 from glassbert.interop.huggingface import LoadReport, build
-from glassbert.interop.sentence_transformers import read_sentence_settings
+from glassbert.interop.sentence_transformers import (
+    SentenceSettings,
+    read_sentence_settings,
+    write_sentence_settings,
+)
 from glassbert.interop.stored import read_stored
+from glassbert.interop.weights import save_tensors
 from glassbert.model.bert import Bert
 from glassbert.model.layout import Batch
 from glassbert.model.pooling import Pooling
 from glassbert.model_names import model_folder
-from glassbert.tasks.fine_tuning import load_task
+from glassbert.storage import new_folder
+from glassbert.tasks.fine_tuning import extra_of, load_task
 from glassbert.tasks.forward import predictions
+from glassbert.tasks.registry import TASK_OF_HEAD
 from glassbert.tasks.task import Prediction, Task
 from glassbert.text.truncate import Keep
 from glassbert.text.wordpiece.tokenizer import Encoding, Tokenizer
 
+P = TypeVar("P", bound=Prediction)
+
 
 @dataclass(frozen=True)
 class Candidate:
-    """A piece that could stand where [MASK] stands."""
+    """A piece that could replace [MASK]."""
 
     token: str
     score: float
     """Its probability."""
 
 
-@dataclass(frozen=True)
-class Embeddings:
-    """Vectors of texts, in order; numpy takes it as an array of (texts, features)."""
+class Filled(list[list[Candidate]]):
+    """For each [MASK] of a text, in order, its candidates, best first."""
 
-    vectors: np.ndarray[Any, np.dtype[np.float32]]
-    tokens: tuple[int, ...]
-    """Tokens that each text gave to the model, specials included."""
-    truncated: tuple[bool, ...]
-    """Whether a text was longer than the model takes."""
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.array(self.vectors, dtype=dtype, copy=copy)
-
-    def __len__(self) -> int:
-        return len(self.vectors)
-
-    def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
-        return self.vectors[index]
-
-    def __iter__(self) -> Iterator[np.ndarray[Any, Any]]:
-        return iter(self.vectors)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of texts, number of features."""
-        return self.vectors.shape
+    def __init__(self, candidates: Iterable[list[Candidate]], *, tokens: int, truncated: bool) -> None:
+        super().__init__(candidates)
+        self.tokens = tokens
+        """Tokens that the text gave to the model, specials included."""
+        self.truncated = truncated
+        """Whether the text was longer than the model takes."""
 
 
-class Model:
-    """A network with its tokenizer. Methods keep no state, so that threads can share one model."""
+class Model(Loaded):
+    """A BERT with its tokenizer. Methods keep no state, so threads can share one model.
+
+    `glassbert.load` reads one from a folder. `Model(network, tokenizer).save(folder)` writes a new one.
+    """
 
     def __init__(
         self,
         network: Bert,
         tokenizer: Tokenizer,
-        report: LoadReport,
+        report: LoadReport | None = None,
         *,
-        pooling: Pooling | None,
-        max_length: int,
-        folder: Path,
-        run: Mapping[str, Any],
+        sentences: SentenceSettings | None = None,
+        folder: Path | None = None,
+        run: Mapping[str, Any] = MappingProxyType({}),
+        device: Device = "auto",
+        precision: PrecisionName = "float32",
     ) -> None:
-        self.network = network
+        """Put a network and its tokenizer together.
+
+        Args:
+            report: How the tensors of a file were read.
+            sentences: How `embed` pools the tokens of a text, and how long it may be; the mean of all the
+                tokens that network and tokenizer allow when not given.
+            folder: Where the model was read from.
+            run: What run.json says: how the model was made, and its task.
+            device: Where the model runs; `auto` takes a GPU if there is one.
+            precision: Of the weights at work, and of what flows between layers.
+        """
+        super().__init__(device, precision)
+        self.network: Bert = network
         self.tokenizer = tokenizer
-        self.report = report
-        self.max_length = max_length
-        self.pooling = pooling or Pooling()
-        self.has_stated_pooling = pooling is not None
-        """False when the folder does not say how to pool and `embed` takes the mean."""
+        self.report = report or LoadReport(kept=())
+        self.sentences = sentences
         self.folder = folder
         self.run = run
-        """What run.json says of how the model came to be; empty for a folder that is not of ours."""
+
+    def _facts(self) -> Mapping[str, object]:
+        shape = self.config.encoder
+        return {
+            "num_hidden_layers": shape.num_hidden_layers,
+            "hidden_size": shape.hidden_size,
+            "num_parameters": self.num_parameters,
+            "head": self.config.head,
+            "task": self._task_name,
+            "labels": self.config.labels or None,
+            "vocab_size": len(self.tokenizer.vocabulary),
+            "max_length": self.max_length,
+            **super()._facts(),
+        }
 
     @property
     def config(self) -> ModelConfig:
         """The shape of the network and its head."""
         return self.network.config
 
+    @property
+    def max_length(self) -> int:
+        """Tokens of the longest text, specials included; longer ones are cut."""
+        limits = [self.config.encoder.max_position_embeddings, self.tokenizer.max_length]
+        if self.sentences and self.sentences.max_length:
+            limits.append(self.sentences.max_length)
+        return min(limits)
+
+    @property
+    def pooling(self) -> Pooling:
+        """How `embed` makes one vector of the vectors of a text's tokens."""
+        return self.sentences.pooling if self.sentences else Pooling()
+
     @cached_property
     def engine(self) -> Engine:
-        """The fast path; it is made when first needed."""
-        return Engine.of(self.network)
+        """The fast path, built when first needed."""
+        return Engine.of(self.network, **self._where)
 
     @cached_property
     def task(self) -> Task[Any, Any]:
         """The task that the model was fine-tuned for."""
-        return load_task(self.folder, self.run.get("task", {}), self.tokenizer, self.config)
+        folder = self.folder or Path("this model")
+        return load_task(folder, self.run.get("task", {}), self.tokenizer, self.config)
 
-    def encode(
+    def tokenize(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, keep: Keep = "head"
     ) -> list[Encoding]:
-        """Return model inputs no longer than the model takes."""
+        """Return the input that the model gets for each text, no longer than it takes.
+
+        Args:
+            pairs: A second text for each, which goes into the same input.
+            keep: Which part of a text that is too long stays.
+        """
         return self.tokenizer.encode_batch(texts, pairs, max_length=self.max_length, keep=keep)
 
-    def fill(self, text: str, *, top: int = 5) -> list[list[Candidate]]:
-        """Return the likeliest pieces for each [MASK] of ``text``, best first."""
+    def fill(self, text: str, *, top: int = 5) -> Filled:
+        """Return the likeliest pieces for each [MASK] of one text, best first.
+
+        Args:
+            top: How many candidates to return for each [MASK].
+        """
         if self.network.mlm is None:
             raise ModelError(
                 f"a model with a {self.config.head!r} head has no MLM head; fill needs one that has"
             )
         if top < 1:
             raise UserError(f"top={top}; expected at least 1 candidate")
-        encoding = self.encode([text])[0]
+        encoding = self.tokenize([text])[0]
+        places = self._masks(text, encoding)
+        pieces = self.tokenizer.vocabulary.pieces
+        with torch.inference_mode():
+            batch = Batch.from_lists([encoding.ids], [encoding.segments])
+            logits = self.engine(batch, predict_at=torch.tensor(places), heads_only=True).mlm
+            assert logits is not None
+            # A model may have more rows than its vocabulary has pieces.
+            best = logits.softmax(dim=-1)[:, : len(pieces)].topk(min(top, len(pieces)))
+        found = [
+            [Candidate(pieces[token], score) for token, score in zip(tokens, scores, strict=True)]
+            for tokens, scores in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+        return Filled(found, tokens=len(encoding.ids), truncated=encoding.truncated)
+
+    def embed(self, texts: str | Sequence[str], *, keep: Keep = "head") -> Embeddings:
+        """Return the vector of each text, (texts, features); of a single str, its one vector, (features,).
+
+        Vectors are pooled as the folder says, or by the mean over the tokens when it does not.
+
+        Args:
+            keep: Which part of a text that is too long stays.
+        """
+        if isinstance(texts, str):
+            return self.embed([texts], keep=keep)[0]
+        encodings = self.tokenize(texts, keep=keep)
+        vectors = self.engine.map(
+            encodings, lambda output, batch, _: self.pooling(output.hidden, batch.layout)
+        )
+        width = self.config.encoder.hidden_size * len(self.pooling.modes)
+        return Embeddings(
+            np.stack(vectors) if vectors else np.zeros((0, width)),
+            tokens=[len(encoding.ids) for encoding in encodings],
+            truncated=[encoding.truncated for encoding in encodings],
+        )
+
+    @overload
+    def predict(self, items: Sequence[Item], *, abstain_below: float = 0.0) -> list[Any]: ...
+
+    @overload
+    def predict(self, items: Sequence[Item], kind: type[P], *, abstain_below: float = 0.0) -> list[P]: ...
+
+    def predict(
+        self, items: Sequence[Item], kind: type[Any] | None = None, *, abstain_below: float = 0.0
+    ) -> list[Any]:
+        """Return the prediction for each item, in order.
+
+        Args:
+            items: Texts, pairs of texts, or mappings such as {"question": ..., "context": ...}.
+            kind: The class of the predictions, such as `ClassPrediction`, for code that is checked by types;
+                a model whose task gives another is refused.
+            abstain_below: Give no label whose score is lower.
+        """
+        if isinstance(items, str | Mapping):
+            raise UserError(f"expected a list of items, got a {type(items).__name__}; wrap it in a list")
+        name = self.task.name
+        if "task" not in self.run and name == "classify" and items and is_pair(items[0]):
+            name = "pair"  # a foreign checkpoint does not say whether it classifies texts or pairs
+        examples = [as_example(name, item, f"item {number}") for number, item in enumerate(items)]
+        found = self.predict_examples(examples, abstain_below=abstain_below)
+        if kind is not None and found and not isinstance(found[0], kind):
+            raise ModelError(
+                f"expected a model that gives {kind.__name__}, got one for {name!r}, which gives "
+                f"{type(found[0]).__name__}; load another model"
+            )
+        return found
+
+    def predict_examples(
+        self, examples: Sequence[Example], *, abstain_below: float = 0.0
+    ) -> list[Prediction]:
+        """Return the prediction for each example, in order."""
+        network = partial(self.engine, heads_only=True)
+        found = predictions(self.task, network, examples, self.engine.each) if examples else []
+        return with_abstention(found, abstain_below)
+
+    def save(self, folder: str | Path, *, dtype: str = "float32", overwrite: bool = False) -> None:
+        """Write a model folder that `glassbert.load` and transformers read; it is there as a whole or not.
+
+        Args:
+            dtype: How to store the numbers: float32, float16 or bfloat16.
+            overwrite: Replace a folder that is not empty.
+        """
+        with new_folder(Path(folder), may_replace=overwrite) as new:
+            write_model(self.network, self.tokenizer, new, dtype=dtype, run=self.run)
+            if self.folder is not None:
+                copy_companions(self.folder, new)
+            if self.sentences is not None and not (new / "modules.json").exists():
+                width = self.config.encoder.hidden_size
+                write_sentence_settings(new, self.sentences, hidden_size=width)
+            if "task" in self.run and (extra := extra_of(self.task)):
+                save_tensors(extra, new / TASK_WEIGHTS)
+
+    @property
+    def _task_name(self) -> str | None:
+        return self.run.get("task", {}).get("name") or TASK_OF_HEAD.get(self.config.head)
+
+    def _masks(self, text: str, encoding: Encoding) -> list[int]:
+        """Return where the masks of ``text`` are in its encoding; none of them may have been cut."""
         mask_id = self.tokenizer.vocabulary.mask_id
         places = [index for index, token in enumerate(encoding.ids) if token == mask_id]
-        num_masks = self.tokenizer.pieces_of(text, parse_specials=True).ids.count(mask_id)
+        num_masks = len(places)
+        if encoding.truncated:
+            num_masks = self.tokenizer.pieces_of(text, parse_specials=True).ids.count(mask_id)
         if not num_masks:
             raise UserError("the text has no [MASK]; write [MASK] where a word is to be filled in")
         if len(places) < num_masks:
@@ -131,71 +275,22 @@ class Model:
                 f"{num_masks - len(places)} of {num_masks} [MASK] lie beyond the {self.max_length} tokens "
                 "that the model takes; shorten the text"
             )
-        pieces = self.tokenizer.vocabulary.pieces
-        with torch.inference_mode():
-            batch = Batch.from_lists([encoding.ids], [encoding.segments])
-            logits = self.engine(batch, predict_at=torch.tensor(places), heads_only=True).mlm
-            assert logits is not None
-            # A model may have rows that no piece stands for.
-            best = logits.softmax(dim=-1)[:, : len(pieces)].topk(min(top, len(pieces)))
-        return [
-            [Candidate(pieces[token], score) for token, score in zip(tokens, scores, strict=True)]
-            for tokens, scores in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        ]
-
-    def embed(self, texts: Sequence[str], *, keep: Keep = "head") -> Embeddings:
-        """Return one vector per text, pooled as the folder says, or by the mean when it does not."""
-        encodings = self.encode(texts, keep=keep)
-        vectors = self.engine.map(
-            encodings, lambda output, batch, _: self.pooling(output.hidden, batch.layout)
-        )
-        width = self.config.encoder.hidden_size * len(self.pooling.modes)
-        return Embeddings(
-            vectors=np.stack(vectors) if vectors else np.zeros((0, width), dtype=np.float32),
-            tokens=tuple(len(encoding.ids) for encoding in encodings),
-            truncated=tuple(encoding.truncated for encoding in encodings),
-        )
-
-    def predict(self, items: Sequence[Item], *, abstain_below: float = 0.0) -> list[Any]:
-        """Return what the model says of each item, in order.
-
-        Args:
-            items: Texts, pairs of texts, or mappings such as {"question": ..., "context": ...}.
-            abstain_below: Give no label whose score is lower.
-        """
-        if isinstance(items, str | Mapping):
-            raise UserError(f"one {type(items).__name__} came where a list is expected; put it into a list")
-        name = self.task.name
-        if "task" not in self.run and name == "classify" and items and is_pair(items[0]):
-            name = "pair"  # the folder of others does not say what its classes are of
-        examples = [as_example(name, item, f"item {number}") for number, item in enumerate(items)]
-        return self.predict_examples(examples, abstain_below=abstain_below)
-
-    def predict_examples(
-        self, examples: Sequence[Example], *, abstain_below: float = 0.0
-    ) -> list[Prediction]:
-        """Return what the model says of each example, in order."""
-        network = partial(self.engine, heads_only=True)
-        found = predictions(self.task, network, examples, self.engine.each) if examples else []
-        return with_abstention(found, abstain_below)
+        return places
 
 
-def load(folder: str | Path) -> Model:
-    """Load a model folder, the best model of a run folder, or `demo`; it knows its task."""
+def load(folder: str | Path, *, device: Device = "auto", precision: PrecisionName = "float32") -> Model:
+    """Load a BERT's folder, the best model of a run folder, or `demo`."""
     folder = model_folder(folder)
     network, report = build(read_stored(folder))
     tokenizer = Tokenizer.load(folder)
     check_vocabulary(folder, tokenizer, network.config)
-    settings = read_sentence_settings(folder, tokenizer.settings.lowercase)
-    limits = [network.config.encoder.max_position_embeddings, tokenizer.max_length]
-    if settings and settings.max_length:
-        limits.append(settings.max_length)
     return Model(
         network,
         tokenizer,
         report,
-        pooling=settings.pooling if settings else None,
-        max_length=min(limits),
+        sentences=read_sentence_settings(folder, tokenizer.settings.lowercase),
         folder=folder,
         run=read_run(folder),
+        device=device,
+        precision=precision,
     )

@@ -57,7 +57,7 @@ def prepared(
             hypotheses.
         also: Names of linear layers outside of blocks that the backend computes as well.
     """
-    form = _precision(precision, device)
+    form = check_precision(precision, device)
     moved = {id(old): _moved(old, device, form.dtype) for old in network.parameters()}
     twin = copy.deepcopy(network, memo=moved).eval()
     if form.layer is None or not form.is_faster(device, has_long_batches=has_long_batches):
@@ -86,7 +86,8 @@ def choose_device(name: str) -> torch.device:
     )
 
 
-def _precision(name: str, device: torch.device) -> Precision:
+def check_precision(name: str, device: torch.device) -> Precision:
+    """Return what a precision means; one that the device cannot compute in is refused."""
     if name not in PRECISIONS:
         raise UserError(f"precision={name!r}; expected one of {', '.join(PRECISIONS)}")
     if name == "bfloat16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():

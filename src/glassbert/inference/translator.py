@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -14,16 +15,18 @@ from glassbert.config import LstmConfig, TransformerConfig
 from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
+from glassbert.inference.loaded import Loaded
+from glassbert.inference.prepare import Device, PrecisionName
 from glassbert.interop.ctranslate2 import export_ctranslate2
 from glassbert.interop.seq2seq import Network
-from glassbert.interop.translator import read_translator
+from glassbert.interop.translator import read_translator, write_translator
 from glassbert.interop.translator_config import is_encoder_decoder
 from glassbert.metrics.translation import TranslationReport, translation
 from glassbert.model.layout import Batch
 from glassbert.model.packed import in_batches
 from glassbert.model.seq2seq import Transformer
 from glassbert.model_names import model_folder
-from glassbert.storage import read_json
+from glassbert.storage import new_folder, read_json
 from glassbert.text.bpe.pieces import UNKNOWN
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
 
@@ -40,7 +43,7 @@ class Alternative:
 
     text: str
     score: float
-    """What it was ranked by: the log-probability, made fair to long translations."""
+    """What translations are ranked by: the log-probability, normalised by length."""
     log_prob: float
     finished: bool
     """False when the longest length was reached before the end."""
@@ -48,33 +51,33 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Where the decoder looked as it wrote each piece."""
+    """Where the decoder looked when it wrote each piece."""
 
     source: tuple[str, ...]
-    """Pieces of the source, its end included; spaces can be seen."""
+    """Pieces of the source with its end; spaces are visible."""
     target: tuple[str, ...]
-    """Pieces of the translation, its end included if it came."""
+    """Pieces of the translation, with its end if it has one."""
     weights: tuple[tuple[float, ...], ...]
-    """For each piece of the target the shares of its attention to those of the source; they add up to 1."""
+    """For each piece of the target, its attention to each piece of the source; a row adds up to 1."""
 
 
 @dataclass(frozen=True)
 class Translation:
-    """What became of one text; without letters there is nothing to translate, and nothing comes of it."""
+    """The translation of one text; that of a blank text is blank."""
 
     text: str
     score: float
     finished: bool
     truncated: bool
-    """Whether the text was longer than the model takes; its end was not translated."""
+    """Whether the text was longer than the model takes, so that its end was not translated."""
     tokens: int
     """Tokens that the text gave to the model, its end included."""
     n_best: tuple[Alternative, ...]
-    """All translations that were asked for, the one above first."""
+    """All translations that were asked for, best first."""
     alignment: Alignment | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values; `n_best` and `alignment` where they were asked for."""
+        """Return plain JSON values; `n_best` and `alignment` only if they were asked for."""
         data: dict[str, Any] = {
             "text": self.text,
             "score": self.score,
@@ -90,21 +93,55 @@ class Translation:
 
 
 @dataclass(frozen=True)
-class _Source:
-    """A text as the model reads it."""
+class SourceEncoding:
+    """A text as the encoder of a translator reads it."""
 
     ids: list[int]
-    """Its end included; nothing at all for a blank text."""
+    """Ids of the pieces and of the end; none for a blank text."""
+    pieces: list[str]
+    """The same as text; spaces are visible."""
     truncated: bool
+    """Whether the text was longer than the model takes."""
 
 
-class Translator:
-    """An encoder-decoder with its vocabulary. Methods keep no state, so that threads can share it."""
+class Translator(Loaded):
+    """An encoder-decoder with its vocabulary. Methods keep no state, so threads can share one translator.
 
-    def __init__(self, network: Network, tokenizer: SubwordTokenizer, run: Mapping[str, Any]) -> None:
-        self.network, self.tokenizer = network, tokenizer
+    `glassbert.load` reads one from a folder. `Translator(network, tokenizer).save(folder)` writes a new one.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        tokenizer: SubwordTokenizer,
+        run: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        device: Device = "auto",
+        precision: PrecisionName = "float32",
+    ) -> None:
+        """Put a network and its vocabulary together.
+
+        Args:
+            run: What run.json says: how the model was made.
+            device: Where the model runs; `auto` takes a GPU if there is one.
+            precision: Of the weights at work, and of what flows between layers.
+        """
+        super().__init__(device, precision)
+        self.network: Network = network
+        self.tokenizer = tokenizer
         self.run = run
-        """What run.json says of how the model came to be; empty for a folder that is not of ours."""
+
+    def _facts(self) -> Mapping[str, object]:
+        shape = self.config.encoder if isinstance(self.config, TransformerConfig) else self.config
+        return {
+            "network": type(self.network).__name__,
+            "num_hidden_layers": shape.num_hidden_layers,
+            "hidden_size": shape.hidden_size,
+            "num_parameters": self.num_parameters,
+            "vocab_size": len(self.tokenizer),
+            "max_length": self.max_length,
+            **super()._facts(),
+        }
 
     @property
     def config(self) -> TransformerConfig | LstmConfig:
@@ -118,15 +155,25 @@ class Translator:
 
     @cached_property
     def decoder(self) -> Decoder:
-        """The fast path; it is made when first needed."""
-        return Decoder.of(self.network)
+        """The fast path, built when first needed."""
+        return Decoder.of(self.network, **self._where)
+
+    def tokenize(self, texts: Sequence[str]) -> list[SourceEncoding]:
+        """Return the input that the encoder gets for each text, no longer than it takes."""
+        shown = self.tokenizer.shown
+        return [SourceEncoding(ids, shown(ids), is_cut) for ids, is_cut in self._sources(texts)]
 
     def translate(
         self, texts: Sequence[str], settings: DecodeSettings | None = None, *, with_alignment: bool = False
     ) -> list[Translation]:
-        """Return the translation of each text, in order."""
+        """Return the translation of each text, in order.
+
+        Args:
+            settings: How to search; `usual_settings(beam_size=8)` changes only what it names.
+            with_alignment: Also return where the decoder looked, which costs a further pass.
+        """
         if isinstance(texts, str):
-            raise UserError("one string came where a list of texts is expected; put it into a list")
+            raise UserError("expected a list of texts, got a str; wrap it in a list")
         return list(self.stream(texts, settings, with_alignment=with_alignment))
 
     def stream(
@@ -137,11 +184,7 @@ class Translator:
         with_alignment: bool = False,
         chunk_size: int = CHUNK_SIZE,
     ) -> Iterator[Translation]:
-        """Yield the translation of each text, in order, holding ``chunk_size`` texts at a time.
-
-        Args:
-            with_alignment: Tell where the decoder looked; it costs a further pass.
-        """
+        """Yield the translation of each text, in order, with ``chunk_size`` texts in memory at a time."""
         settings, texts, done = settings or self.usual_settings(), iter(texts), 0
         while chunk := list(islice(texts, chunk_size)):
             yield from self._translated(chunk, settings, done, with_alignment)
@@ -153,12 +196,18 @@ class Translator:
 
     def evaluate(
         self,
-        files: ParallelFiles,
+        data: str | Path | ParallelFiles,
         settings: DecodeSettings | None = None,
         *,
         bleu_tokenizer: str | None = None,
     ) -> TranslationReport:
-        """Translate the sources of a parallel text and score them against its targets."""
+        """Translate the sources of sentence pairs and compare the translations with their targets.
+
+        Args:
+            data: File of pairs, source and target separated by a tab, or two files as SOURCE,TARGET.
+            bleu_tokenizer: How sacrebleu splits the text; by the script of the targets when not given.
+        """
+        files = data if isinstance(data, ParallelFiles) else ParallelFiles.of(data)
         pairs = list(files.pairs())
         sources = [pair.source for pair in pairs]
         found = list(self.stream(sources, settings))
@@ -170,13 +219,23 @@ class Translator:
             num_unfinished=sum(not one.finished for one in found),
         )
 
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write a folder that `glassbert.load` reads; it appears as a whole or not at all.
+
+        Args:
+            overwrite: Replace a folder that is not empty.
+        """
+        with new_folder(Path(folder), may_replace=overwrite) as new:
+            write_translator(self.network, self.tokenizer, new, run=self.run)
+
     def export_ctranslate2(
-        self, out: str | Path, *, quantization: str | None = None, may_replace: bool = False
+        self, out: str | Path, *, quantization: str | None = None, overwrite: bool = False
     ) -> None:
         """Write a folder that `ctranslate2.Translator` loads; it takes and gives the tokenizer's pieces.
 
         Args:
             quantization: How to store the numbers, such as int8; as float32 when not given.
+            overwrite: Replace a folder that is not empty.
         """
         if not isinstance(self.network, Transformer):
             raise ModelError("CTranslate2 runs Transformers only, and this is an LSTM; nothing was written")
@@ -186,36 +245,40 @@ class Translator:
             Path(out),
             unknown_piece=UNKNOWN,
             quantization=quantization,
-            may_replace=may_replace,
+            may_replace=overwrite,
         )
 
     def _translated(
         self, texts: Sequence[str], settings: DecodeSettings, first_index: int, with_alignment: bool
     ) -> list[Translation]:
         sources = self._sources(texts)
-        # Blank texts have a place all the same: what chance draws for a text depends on its place.
-        stand_in = [self.tokenizer.end_id]
-        found = self.decoder.decode([s.ids or stand_in for s in sources], settings, first_index=first_index)
+        # Blank texts are decoded too: what is drawn at random for a text depends on its place.
+        placeholder = [self.tokenizer.end_id]
+        found = self.decoder.decode(
+            [ids or placeholder for ids, _ in sources], settings, first_index=first_index
+        )
         alignments: Sequence[Alignment | None] = [None] * len(texts)
         if with_alignment:
             best = [hypotheses[0] for hypotheses in found]
-            alignments = self._alignments(list(zip([s.ids for s in sources], best, strict=True)))
+            alignments = self._alignments(list(zip([ids for ids, _ in sources], best, strict=True)))
         return [
             self._translation(source, hypotheses, alignment)
             for source, hypotheses, alignment in zip(sources, found, alignments, strict=True)
         ]
 
-    def _sources(self, texts: Sequence[str]) -> list[_Source]:
+    def _sources(self, texts: Sequence[str]) -> list[tuple[list[int], bool]]:
+        """Return the ids of each text with its end, none for a blank text, and whether it was cut."""
         limit, end_id = self.max_length - 1, self.tokenizer.end_id
         return [
-            _Source([*ids[:limit], end_id] if text.strip() else [], len(ids) > limit)
+            ([*ids[:limit], end_id] if text.strip() else [], len(ids) > limit)
             for text, ids in zip(texts, self.tokenizer.ids_of_batch(texts), strict=True)
         ]
 
     def _translation(
-        self, source: _Source, hypotheses: Sequence[Hypothesis], alignment: Alignment | None
+        self, source: tuple[list[int], bool], hypotheses: Sequence[Hypothesis], alignment: Alignment | None
     ) -> Translation:
-        if not source.ids:
+        ids, is_cut = source
+        if not ids:
             nothing = Alternative("", 0.0, 0.0, True)
             return Translation("", 0.0, True, False, 0, (nothing,) * len(hypotheses))
         n_best = tuple(
@@ -227,14 +290,14 @@ class Translator:
             text=best.text,
             score=best.score,
             finished=best.finished,
-            truncated=source.truncated,
-            tokens=len(source.ids),
+            truncated=is_cut,
+            tokens=len(ids),
             n_best=n_best,
             alignment=alignment,
         )
 
     def _alignments(self, pairs: Sequence[tuple[list[int], Hypothesis]]) -> list[Alignment | None]:
-        """Return where the decoder looked, for each source that is not blank."""
+        """Return where the decoder looked, for each source; None for a blank one."""
         both = [
             (ids, [*h.ids, self.tokenizer.end_id] if h.is_finished else list(h.ids))
             for ids, h in pairs
@@ -243,7 +306,7 @@ class Translator:
 
         @torch.inference_mode()
         def aligned(places: list[int]) -> list[Alignment]:
-            # One shape after the other: attention then meets few of them.
+            # Sorted, so that a batch holds few different shapes.
             order = sorted(places, key=lambda place: (len(both[place][0]), len(both[place][1])))
             source = Batch.from_lists([both[place][0] for place in order])
             target = Batch.from_lists([[self.tokenizer.pad_id, *both[place][1][:-1]] for place in order])
@@ -262,10 +325,10 @@ class Translator:
 
 
 def best_targets(network: Network, sources: Sequence[Sequence[int]], *, beam: int) -> list[Sequence[int]]:
-    """Return the best target of each source, in order, to score a model that is being trained.
+    """Return the best target of each source, in order, to score a model during its training.
 
-    Targets may be twice as long as their sources and a little more: a model at the beginning of its training
-    hardly ever ends a sentence by itself.
+    A target may be a little more than twice as long as its source: early in training a model hardly ever ends
+    a sentence by itself.
     """
     decoder = Decoder.of(network)
 
@@ -280,11 +343,13 @@ def best_targets(network: Network, sources: Sequence[Sequence[int]], *, beam: in
     return in_batches(targets, [len(source) for source in sources], batch_tokens=_SCORED_TOKENS)
 
 
-def load_translator(folder: str | Path) -> Translator:
+def load_translator(
+    folder: str | Path, *, device: Device = "auto", precision: PrecisionName = "float32"
+) -> Translator:
     """Load a translator's folder, or the best model of a run folder."""
     folder = model_folder(folder)
     if not is_encoder_decoder(read_json(folder / "config.json")):
         raise ModelError(f"{folder} holds no translator; train one with `glassbert train translate`")
     network, tokenizer = read_translator(folder)
     run = read_json(folder / "run.json") if (folder / "run.json").is_file() else {}
-    return Translator(network, tokenizer, run)
+    return Translator(network, tokenizer, run, device=device, precision=precision)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from glassbert.errors import ModelError
 from glassbert.model.pooling import Pooling, PoolingMode
-from glassbert.storage import read_json
+from glassbert.storage import read_json, write_atomically, write_json
 
 # 1_Pooling/config.json has one switch per mode in older folders and one list in newer ones.
 _SWITCHES: dict[str, PoolingMode] = {
@@ -25,7 +25,8 @@ class SentenceSettings:
     """What the folder says beyond the encoder."""
 
     pooling: Pooling
-    max_length: int | None
+    max_length: int | None = None
+    """Tokens of the longest text; as many as the encoder takes when None."""
 
 
 def read_sentence_settings(folder: Path, is_lowercase: bool) -> SentenceSettings | None:
@@ -51,6 +52,31 @@ def read_sentence_settings(folder: Path, is_lowercase: bool) -> SentenceSettings
         raise ModelError(f"{folder / 'modules.json'}: no Pooling module; expected one after the Transformer")
     pooling = Pooling(modes=modes, should_normalise=should_normalise)
     return SentenceSettings(pooling, _max_length(folder, is_lowercase))
+
+
+def write_sentence_settings(folder: Path, settings: SentenceSettings, *, hidden_size: int) -> None:
+    """Write the files that tell `read_sentence_settings`, and sentence-transformers, how to pool."""
+    kinds = ["Transformer", "Pooling", *(["Normalize"] if settings.pooling.should_normalise else [])]
+    modules = [
+        {
+            "idx": index,
+            "name": str(index),
+            "path": f"{index}_{kind}" if index else "",
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for index, kind in enumerate(kinds)
+    ]
+    write_atomically(folder / "modules.json", json.dumps(modules, indent=2).encode("utf-8"))
+    (folder / "1_Pooling").mkdir()
+    modes = settings.pooling.modes
+    pooling = {
+        "word_embedding_dimension": hidden_size,
+        "pooling_mode": modes[0] if len(modes) == 1 else modes,
+    }
+    write_json(folder / "1_Pooling" / "config.json", pooling)
+    if settings.max_length is not None:
+        limits = {"max_seq_length": settings.max_length, "do_lower_case": False}
+        write_json(folder / "sentence_bert_config.json", limits)
 
 
 def _modules(folder: Path) -> list[tuple[str, Path]]:

@@ -1,0 +1,44 @@
+"""What a loaded BERT and a loaded translator have in common."""
+
+from collections.abc import Mapping
+from reprlib import repr as shortened
+from typing import TypedDict
+
+from torch import nn
+
+from glassbert.inference.prepare import Device, PrecisionName, check_precision, choose_device
+
+
+class Where(TypedDict):
+    """Where a model runs, and in which precision."""
+
+    device: Device
+    precision: PrecisionName
+
+
+class Loaded:
+    """A network that runs somewhere and can say what it is."""
+
+    network: nn.Module
+
+    def __init__(self, device: Device, precision: PrecisionName) -> None:
+        self.device = choose_device(device)
+        check_precision(precision, self.device)
+        self.precision = precision
+
+    @property
+    def num_parameters(self) -> int:
+        """Numbers that training can change; shared weights count once."""
+        return sum(parameter.numel() for parameter in self.network.parameters())
+
+    def __repr__(self) -> str:
+        facts = [f"{name}={shortened(fact)}" for name, fact in self._facts().items() if fact is not None]
+        return f"{type(self).__name__}({', '.join(facts)})"
+
+    def _facts(self) -> Mapping[str, object]:
+        """Return what a user wants to know first, by name; None is left out."""
+        return {"device": str(self.device), "precision": self.precision}
+
+    @property
+    def _where(self) -> Where:
+        return {"device": "cpu" if self.device.type == "cpu" else "cuda", "precision": self.precision}

@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glassbert.errors import ModelError, UserError
+from glassbert.inference.loading import load
+from glassbert.inference.model import Model
+from glassbert.inference.translator import Translator
+from helpers.oracles import make_oracle, save_oracle
+from helpers.sentence_pairs import write_arbitrary_translator
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_oracle(make_oracle("BertForMaskedLM"), tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_arbitrary_translator(tmp_path_factory.mktemp("translator"))
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_folder_becomes_what_it_holds(bert: Path, translator: Path, kind: type) -> None:
+    assert isinstance(load(kind(bert)), Model)
+    assert isinstance(load(kind(translator)), Translator)
+    assert isinstance(load(kind(bert), Model), Model)
+    assert isinstance(load(kind(translator), Translator), Translator)
+
+
+def test_a_model_of_the_wrong_kind_is_one_clear_line(bert: Path, translator: Path) -> None:
+    with pytest.raises(ModelError, match="is a translator; use `translate`, or name a BERT$"):
+        load(translator, Model)
+    with pytest.raises(ModelError, match="holds no translator; train one with `glassbert train translate`$"):
+        load(bert, Translator)
+
+
+def test_a_model_runs_where_and_as_it_is_told(bert: Path, translator: Path) -> None:
+    for folder in (bert, translator):
+        plain, half = (load(folder, device="cpu", precision=name) for name in ("float32", "bfloat16"))
+        assert (plain.device.type, plain.precision, half.precision) == ("cpu", "float32", "bfloat16")
+        assert "device='cpu', precision='bfloat16')" in repr(half)
+    exact, rough = (load(bert, Model, precision=name).embed(["a b c"]) for name in ("float32", "bfloat16"))
+    assert rough.dtype == exact.dtype == np.float32
+    assert not np.array_equal(exact, rough)
+    np.testing.assert_allclose(exact, rough, atol=0.1)
+    text = load(translator, precision="bfloat16").translate(["one"])[0].text
+    assert isinstance(text, str)
+
+
+def test_a_place_that_is_not_there_is_refused_before_any_work(bert: Path) -> None:
+    with pytest.raises(UserError, match="device='tpu'; expected one of auto, cpu, cuda"):
+        load(bert, device="tpu")
+    with pytest.raises(UserError, match="precision='int3'; expected one of float32"):
+        load(bert, precision="int3")
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    for kind in (Model, Translator):
+        with pytest.raises(ModelError, match="nowhere"):
+            load(tmp_path / "nowhere", kind)
