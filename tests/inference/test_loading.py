@@ -45,8 +45,12 @@ def test_a_model_runs_where_and_as_it_is_told(bert: Path, translator: Path) -> N
     assert rough.dtype == exact.dtype == np.float32
     assert not np.array_equal(exact, rough)
     np.testing.assert_allclose(exact, rough, atol=0.1)
-    text = load(translator, precision="bfloat16").translate(["one"])[0].text
-    assert isinstance(text, str)
+    exact, rough = (
+        load(translator, Translator, precision=name).translate(["one two"])[0].score
+        for name in ("float32", "bfloat16")
+    )
+    assert exact != rough
+    assert rough == pytest.approx(exact, abs=0.2)
 
 
 def test_a_place_that_is_not_there_is_refused_before_any_work(bert: Path) -> None:

@@ -208,7 +208,10 @@ def test_saving_replaces_a_folder_only_when_told(tmp_path: Path) -> None:
 def test_a_folder_that_is_written_over_itself_loses_nothing(minilm: Model, tmp_path: Path) -> None:
     minilm.save(tmp_path / "model")
     model = load(tmp_path / "model")
+    names = {path.name for path in (tmp_path / "model").rglob("*")}
+    assert "config_sentence_transformers.json" in names
     model.save(tmp_path / "model", overwrite=True)
+    assert {path.name for path in (tmp_path / "model").rglob("*")} == names
     again = load(tmp_path / "model")
     assert again.sentences == minilm.sentences
     np.testing.assert_array_equal(again.embed(TEXTS), minilm.embed(TEXTS))
