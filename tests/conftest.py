@@ -1,6 +1,7 @@
 """Fixtures that tests of several packages share."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 # Before torch is imported: two threads that wait for each other on a busy machine are slower than one.
@@ -21,3 +22,18 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the shared data is not on this machine")
     return folder
+
+
+Write = Callable[[str, str | bytes], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a file of a name and return its path."""
+
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        return path
+
+    return write_file

@@ -82,12 +82,12 @@ def train(
         (
             "answer",
             questions(question("7", "a e i o", "e i", 4), question("8", "b c d", "d", 0)),
-            "train: answer_start wrong, moved to the nearest place of the answer's text: 2",
+            "train: wrong answer_start, moved to the nearest place of the answer's text: 2",
         ),
         (
             "answer",
             questions(question("0", "a e i o", "e i", 2), question("0", "b c", "c", 2)),
-            "train: ids that had come before, made different by a number: 2",
+            "train: ids that occurred before, made unique by a number: 2",
         ),
     ],
     ids=["noise", "noise in spans", "unknown", "askew", "between", "answer_start", "ids"],

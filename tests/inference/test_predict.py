@@ -10,7 +10,8 @@ from glassbert.data.examples import AnswerExample, BadRow, Example, TextExample
 from glassbert.errors import ModelError, UserError
 from glassbert.inference import predict as predict_module
 from glassbert.inference.model import Model, load
-from glassbert.inference.predict import as_example, predict_stream, threshold_for_accuracy
+from glassbert.inference.predict import predict_stream, threshold_for_accuracy
+from glassbert.tasks.answer.rows import ANSWER
 from helpers.oracles import make_oracle, save_oracle
 
 TEXTS = ["a b c", "", "x y z a b c", "a " * 60, "m"]
@@ -62,10 +63,10 @@ def test_items_of_every_usual_shape_are_taken(model: Model) -> None:
     [
         ("a b", "expected a list of items, got a str; wrap it in a list"),
         ({"text": "a"}, "expected a list of items, got a dict"),
-        ([{"txt": "a"}], r"item 0: the keys \['txt'\] came; a classify model needs 'text'"),
-        ([{"text": 3}], "item 0: a text must be a string; int came"),
-        (["a", ("a", "b")], "item 1: 2 texts came; a classify model takes 1"),
-        ([("a", "b", "c")], "item 0: 3 texts came; a pair model takes 2"),
+        ([{"txt": "a"}], r"item 0: expected the keys 'text' for classify, got \['txt'\]"),
+        ([{"text": 3}], "item 0: expected a string as the text, got int"),
+        (["a", ("a", "b")], "item 1: expected 1 text for classify, got 2"),
+        ([("a", "b", "c")], "item 0: expected 1 text for classify, got 3"),
     ],
 )
 def test_wrong_items_are_named(model: Model, items: list[str], message: str) -> None:
@@ -74,8 +75,8 @@ def test_wrong_items_are_named(model: Model, items: list[str], message: str) -> 
 
 
 def test_questions_keep_their_id() -> None:
-    assert as_example("answer", {"question": "q", "context": "c", "id": 7}, "item 0").id == "7"  # type: ignore[union-attr]
-    assert as_example("answer", ("q", "c"), "item 0").id == "item 0"  # type: ignore[union-attr]
+    assert ANSWER.from_item({"question": "q", "context": "c", "id": 7}, "item 0").id == "7"
+    assert ANSWER.from_item(("q", "c"), "item 0").id == "item 0"
 
 
 def test_labels_below_the_threshold_are_withheld(model: Model) -> None:
@@ -87,7 +88,7 @@ def test_labels_below_the_threshold_are_withheld(model: Model) -> None:
 
 
 def test_a_model_without_thresholds_knows_none_for_an_accuracy(model: Model) -> None:
-    with pytest.raises(ModelError, match="no threshold for an accuracy of 0.9; run.json knows none"):
+    with pytest.raises(ModelError, match="no threshold for an accuracy of 0.9; run.json has none"):
         threshold_for_accuracy(model, 0.9)
 
 

@@ -19,9 +19,11 @@ from safetensors.torch import load_file, save_file
 from torch.nn.utils.rnn import pad_sequence
 
 from glassbert.cli.main import main
+from glassbert.data.examples import ReadOptions
+from glassbert.data.rows.read import read_examples
 from glassbert.errors import ModelError
 from glassbert.inference.model import load
-from glassbert.inference.predict import as_example
+from glassbert.inference.predict import as_examples
 from glassbert.model.bert import Output
 from glassbert.model.layout import Batch
 from glassbert.runs.finetune_recipe import FineTuneRecipe
@@ -147,13 +149,10 @@ def test_the_metrics_in_run_json_are_those_of_the_loaded_model(
     finished: tuple[str, Path], given: Path
 ) -> None:
     kind, out = finished
-    from glassbert.data.examples import ReadOptions
-    from glassbert.data.rows.read import read_examples
-
     model = load(out)
     told = read_json(out / "best" / "run.json")["metrics"]
-    label_kind = getattr(model.task, "kind", None)
-    rows = read_examples(model.task.name, given / f"{kind}.dev.jsonl", ReadOptions(kind=label_kind)).examples
+    options = ReadOptions(kind=getattr(model.task, "kind", None))
+    rows = read_examples(model.task.schemas[0], given / f"{kind}.dev.jsonl", options).examples
     predictions = model.predict_examples(rows)
     calibration = model.task.calibration(rows, predictions)
     found = model.task.measure(rows, predictions).metrics() | (calibration.metrics() if calibration else {})
@@ -237,7 +236,7 @@ def test_an_answer_is_the_same_alone_in_any_batch_in_any_order_and_in_transforme
     alone = [model.predict([item])[0] for item in items]
     order = random.Random(1).sample(range(len(items)), len(items))
     shuffled = dict(zip(order, model.predict([items[index] for index in order]), strict=True))
-    examples = [as_example(model.task.name, item, "") for item in items]
+    examples = as_examples(model.task, items)
     with torch.no_grad():
         theirs = predictions(model.task, their_network(kind, folder), examples)
     said, scores = numbers_of([one.to_json() for one in together])

@@ -9,8 +9,8 @@ from glassbert.data.examples import Span, TagExample, TextExample
 from glassbert.errors import DataError
 from glassbert.runs.finetune_recipe import ExampleFiles
 from glassbert.runs.rows import held_out, read_rows
-from glassbert.tasks.classify import rows as labels
-from glassbert.tasks.tag import rows as tag_rows
+from glassbert.tasks.classify import labels
+from glassbert.tasks.tag import labels as tag_labels
 
 NUM_ROWS, SHARE = 20, 0.2
 DRAWN = [1, 4, 10, 17]
@@ -32,7 +32,7 @@ def spanned(number: int, label: str) -> TagExample:
 def check(train: Sequence[Any], dev: Sequence[Any]) -> None:
     """Refuse what training would refuse."""
     if isinstance(train[0], TagExample):
-        tag_rows.check_labels(train, dev)
+        tag_labels.check_labels(train, dev)
     else:
         kind = labels.kind_of(train)
         labels.check_labels(kind, labels.label_set(train), train, dev)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from glassbert.cli.options import read_options, task_of
+from glassbert.cli.options import read_options
 from glassbert.cli.output import print_json, remark, tell_assumptions
 from glassbert.data.corpus.manifest import MANIFEST
-from glassbert.data.examples import TaskName
 from glassbert.errors import GateError, UserError
 from glassbert.model_names import model_folder
 
@@ -26,7 +25,7 @@ def evaluate(
     *,
     min_: Annotated[list[str] | None, Parameter(name="--min")] = None,
     report: Path | None = None,
-    task: TaskName | None = None,
+    task: str | None = None,
     format: str | None = None,
     skip_bad: int = 0,
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
@@ -73,7 +72,7 @@ def evaluate(
     if is_corpus:
         return check_gates(gates, _measure_corpus(loaded, data, is_json=json))
     options = read_options(set_, format, skip_bad)
-    evaluation = evaluate_file(loaded, model, task_of(loaded, task), data, options, remark)
+    evaluation = evaluate_file(loaded, model, task, data, options, remark)
     _print_evaluation(evaluation, is_json=json)
     if report is not None:
         write_report(report, evaluation)

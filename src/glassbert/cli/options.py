@@ -1,14 +1,11 @@
-"""What verbs share: the recipe of a run, how rows are read, which task is meant."""
+"""Options that verbs share: the recipe of a run, and how rows are read."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from glassbert.data.examples import ReadOptions, TaskName
+from glassbert.data.examples import ReadOptions
 from glassbert.errors import UserError
-
-if TYPE_CHECKING:
-    from glassbert.inference.model import Model
 
 Tables = dict[str, dict[str, Any]]
 
@@ -47,12 +44,3 @@ def read_options(changes: list[str] | None, format: str | None, skip_bad: int) -
     check_keys(tables, ("data",), "--set")
     table = {"skip_bad": skip_bad, **({"format": format} if format else {}), **tables.get("data", {})}
     return settings_from(ReadOptions, table, "data")
-
-
-def task_of(model: "Model", told: TaskName | None) -> TaskName:
-    """Return how rows are to be read; what is told only decides where the folder leaves it open."""
-    task = model.task
-    is_open = getattr(task, "takes_any", False) and told in ("classify", "pair")
-    if told is None or told == task.name or is_open:
-        return told or task.name
-    raise UserError(f"--task {told}: the model does {task.name}; leave --task out")

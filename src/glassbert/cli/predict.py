@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from glassbert.cli.options import read_options, task_of
+from glassbert.cli.options import read_options
 from glassbert.cli.output import InputSource, print_json, progress_bar, remark, stdin_lines, tell_assumptions
-from glassbert.data.examples import BadRow, TaskName
+from glassbert.data.examples import BadRow
 from glassbert.errors import DataError, UserError
 from glassbert.model_names import model_folder
 
@@ -22,7 +22,7 @@ def predict(
     source: InputSource = "-",
     /,
     *,
-    task: TaskName | None = None,
+    task: str | None = None,
     format: str | None = None,
     skip_bad: int = 0,
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
@@ -57,7 +57,7 @@ def predict(
     from glassbert.data.rows.read import stream_examples
     from glassbert.data.rows.record import Notes
     from glassbert.inference.loading import load
-    from glassbert.inference.predict import predict_stream, threshold_for_accuracy
+    from glassbert.inference.predict import predict_stream, schema_for, threshold_for_accuracy
     from glassbert.inference.translator import Translator
 
     loaded = load(model_folder(model))
@@ -70,7 +70,7 @@ def predict(
     notes = Notes()
     lines = stdin_lines() if source == "-" else open_lines(Path(source), notes)
     options = read_options(set_, format, skip_bad)
-    rows = stream_examples(task_of(loaded, task), lines, name, options, notes)
+    rows = stream_examples(schema_for(loaded.task, task), lines, name, options, notes)
     _print_all(predict_stream(loaded, rows, abstain_below=abstain_below), skip_bad, notes)
 
 

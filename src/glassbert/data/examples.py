@@ -1,26 +1,64 @@
-"""What a file of labelled text is read into: one small record an example, the same for every format."""
+"""What the rows of labelled files become: one small record each, the same for every format."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar, get_args
+from typing import Generic, Literal, Protocol, TypeVar, get_args
 
 from glassbert.errors import UserError
 
-TaskName = Literal["classify", "pair", "tag", "answer"]
 Kind = Literal["single", "multi", "regression"]
-"""What a text of classify or pair is given: one label, any number of labels, or a number."""
+"""How a text of classify or pair is labelled: with one label, with any number of them, or with a number."""
+TaskName = str
+
+
+class Example(Protocol):
+    """A row of any task, as far as the code that knows no task needs it."""
+
+    @property
+    def where(self) -> str:
+        """File and line, for messages."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts that the model reads, in their order."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes that the row names; empty for numbers, free answers and unlabelled rows."""
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the row says what is right for its texts."""
+
+    @property
+    def gold(self) -> Hashable:
+        """All that the row says of its texts: two rows with the same texts agree if these are equal."""
+
+
+E = TypeVar("E", bound=Example)
 
 
 @dataclass(frozen=True, slots=True)
 class TextExample:
-    """A text, or a pair of texts, with its labels or its score."""
+    """A text, or a pair of texts, with its labels or its score; neither if it is not labelled."""
 
     text: str
     pair: str | None
     labels: tuple[str, ...]
     score: float | None
     where: str
-    """The file and the line; without a label `labels` is empty and `score` None."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,) if self.pair is None else (self.text, self.pair)
+
+    @property
+    def is_labelled(self) -> bool:
+        return bool(self.labels) or self.score is not None
+
+    @property
+    def gold(self) -> Hashable:
+        return self.labels, self.score
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +72,27 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class TagExample:
-    """A text with its spans, which are sorted and do not overlap; None when nobody has looked for any."""
+    """A text with its spans, which are sorted and do not overlap; None if it is not labelled."""
 
     text: str
     spans: tuple[Span, ...] | None
     where: str
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(span.label for span in self.spans or ())
+
+    @property
+    def is_labelled(self) -> bool:
+        return self.spans is not None
+
+    @property
+    def gold(self) -> Hashable:
+        return self.spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +105,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerExample:
-    """A question about a context; no answers at all: impossible to answer; None: not labelled."""
+    """A question about a context. Empty answers: there is none in the context; None: it is not labelled."""
 
     id: str
     question: str
@@ -59,9 +113,21 @@ class AnswerExample:
     answers: tuple[Answer, ...] | None
     where: str
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return self.question, self.context
 
-Example = TextExample | TagExample | AnswerExample
-E = TypeVar("E", bound=Example)
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def is_labelled(self) -> bool:
+        return self.answers is not None
+
+    @property
+    def gold(self) -> Hashable:
+        return self.answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,27 +140,27 @@ class BadRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """How files of examples are read: the table `[data]` of a run."""
+    """How labelled files are read: part of the table `[data]` of a run."""
 
     format: str | None = None
-    """The format of the files; when absent, what their names and their first lines show."""
+    """The format of the files; detected from their names and first lines when absent."""
     skip_bad: int = 0
-    """Bad rows that a file may have; they are left out and told."""
+    """Bad rows that a file may have; they are left out and reported."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Which column holds what, by its name or by its number from 0: { text = "review", label = "1" }."""
     kind: Kind | None = None
-    """What the labels are; when absent, what they look like."""
+    """How texts are labelled: single, multi or regression; guessed from the labels when absent."""
 
     def __post_init__(self) -> None:
         if self.skip_bad < 0:
             raise UserError(f"skip_bad={self.skip_bad}; expected 0 or more, such as 10")
         if self.kind is not None and self.kind not in get_args(Kind):
-            raise UserError(f"kind={self.kind!r} is not known; use one of {', '.join(get_args(Kind))}")
+            raise UserError(f"kind={self.kind!r}; expected one of {', '.join(get_args(Kind))}")
 
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[E]):
-    """A file of examples that was read and checked."""
+    """The examples of a file that was read and checked."""
 
     examples: list[E]
     bad: list[BadRow]
@@ -103,6 +169,6 @@ class Table(Generic[E]):
     """What the user should know: guesses, repairs and their counts."""
     format: str
     sha256: str
-    """Of the file as it lies on disk; empty for a pipe."""
+    """Of the file on disk; empty for a pipe."""
     kind: Kind | None = None
-    """What the labels of classify or pair were taken for; None without labels, and for other tasks."""
+    """How the texts of classify or pair are labelled; None for unlabelled files and for other tasks."""

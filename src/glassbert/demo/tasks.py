@@ -103,7 +103,7 @@ def _evaluate(story: Story, folder: Path, model: "Model", *, is_kept: bool) -> N
     from glassbert.reports.terminal import render
 
     test, page = folder / "notes" / "test.jsonl", folder / "report.html"
-    evaluation = evaluate_file(model, "classify", "classify", test, ReadOptions(), story.log)
+    evaluation = evaluate_file(model, "classify", None, test, ReadOptions(), story.log)
     story.tell_all(render(evaluation).splitlines())
     write_report(page, with_run(evaluation, folder / "classify"))
     story.log(

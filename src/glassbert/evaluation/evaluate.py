@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassbert.data.examples import Example, ReadOptions, TagExample, TaskName, TextExample
+from glassbert.data.examples import Example, ReadOptions, TextExample
 from glassbert.data.rows.read import read_examples
 from glassbert.errors import DataError
 from glassbert.evaluation.curves import read_curves
 from glassbert.evaluation.mistakes import Content, mistakes
 from glassbert.evaluation.result import Evaluation, SeedResult
+from glassbert.inference.predict import schema_for
 from glassbert.metrics.thresholds import class_thresholds, threshold_curve
 from glassbert.storage import read_json
 
@@ -37,7 +38,7 @@ _SETTINGS = (
 def evaluate_file(
     model: "Model",
     name: str,
-    task: TaskName,
+    task: str | None,
     path: Path,
     options: ReadOptions,
     log: Callable[[str], None],
@@ -46,9 +47,10 @@ def evaluate_file(
 
     Args:
         name: What the user calls the model.
+        task: The task to read rows for, where the model's folder leaves it open.
     """
     kind = getattr(model.task, "kind", None)
-    table = read_examples(task, path, replace(options, kind=options.kind or kind))
+    table = read_examples(schema_for(model.task, task), path, replace(options, kind=options.kind or kind))
     for note in table.notes:
         log(note)
     for bad in table.bad:
@@ -105,7 +107,7 @@ def is_labelled(example: Example, kind: str | None) -> bool:
     """Whether it is known what is right for an example."""
     if isinstance(example, TextExample):
         return example.score is not None if kind == "regression" else kind == "multi" or bool(example.labels)
-    return (example.spans if isinstance(example, TagExample) else example.answers) is not None
+    return example.is_labelled
 
 
 def _with_scores(

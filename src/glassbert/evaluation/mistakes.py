@@ -27,6 +27,7 @@ def mistakes(
             found = _of_spans(example, content)
         else:
             assert measure is not None
+            assert isinstance(example, AnswerExample)
             found = _of_answer(example, content, measure)
         if found is not None:
             yield found

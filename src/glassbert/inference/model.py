@@ -12,11 +12,12 @@ import torch
 
 from glassbert.config import ModelConfig
 from glassbert.data.examples import Example
+from glassbert.data.rows.schema import Item
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.embeddings import Embeddings
 from glassbert.inference.engine import Engine
 from glassbert.inference.loaded import Loaded
-from glassbert.inference.predict import Item, as_example, is_pair, with_abstention
+from glassbert.inference.predict import as_examples, with_abstention
 from glassbert.inference.prepare import Device, PrecisionName
 from glassbert.interop.folder import TASK_WEIGHTS, check_vocabulary, copy_companions, read_run, write_model
 from glassbert.interop.huggingface import LoadReport, build
@@ -34,7 +35,7 @@ from glassbert.model_names import model_folder
 from glassbert.storage import new_folder
 from glassbert.tasks.fine_tuning import extra_of, load_task
 from glassbert.tasks.forward import predictions
-from glassbert.tasks.registry import TASK_OF_HEAD
+from glassbert.tasks.registry import task_of_head
 from glassbert.tasks.task import Prediction, Task
 from glassbert.text.truncate import Keep
 from glassbert.text.wordpiece.tokenizer import Encoding, Tokenizer
@@ -220,14 +221,10 @@ class Model(Loaded):
         """
         if isinstance(items, str | Mapping):
             raise UserError(f"expected a list of items, got a {type(items).__name__}; wrap it in a list")
-        name = self.task.name
-        if "task" not in self.run and name == "classify" and items and is_pair(items[0]):
-            name = "pair"  # a foreign checkpoint does not say whether it classifies texts or pairs
-        examples = [as_example(name, item, f"item {number}") for number, item in enumerate(items)]
-        found = self.predict_examples(examples, abstain_below=abstain_below)
+        found = self.predict_examples(as_examples(self.task, items), abstain_below=abstain_below)
         if kind is not None and found and not isinstance(found[0], kind):
             raise ModelError(
-                f"expected a model that gives {kind.__name__}, got one for {name!r}, which gives "
+                f"expected a model that gives {kind.__name__}, got one for {self.task.name!r}, which gives "
                 f"{type(found[0]).__name__}; load another model"
             )
         return found
@@ -259,7 +256,7 @@ class Model(Loaded):
 
     @property
     def _task_name(self) -> str | None:
-        return self.run.get("task", {}).get("name") or TASK_OF_HEAD.get(self.config.head)
+        return self.run.get("task", {}).get("name") or task_of_head(self.config.head)
 
     def _masks(self, text: str, encoding: Encoding) -> list[int]:
         """Return where the masks of ``text`` are in its encoding; none of them may have been cut."""

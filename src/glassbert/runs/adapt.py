@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from glassbert.data.corpus.build import BuildSettings, build_corpus
 from glassbert.data.corpus.stream import find_sources
+from glassbert.data.examples import Example
 from glassbert.interop.folder import write_model
 from glassbert.interop.huggingface import build
 from glassbert.interop.stored import read_stored
@@ -19,7 +19,7 @@ from glassbert.training.loop import TrainResult
 
 
 def adapt(
-    recipe: FineTuneRecipe, rows: Sequence[Any], out: Path, log: Log, on_status: OnStatus | None = None
+    recipe: FineTuneRecipe, rows: Sequence[Example], out: Path, log: Log, on_status: OnStatus | None = None
 ) -> Path | TrainResult:
     """Train the recipe's model on the text of ``rows`` in ``out`` and return the new model's folder.
 
@@ -43,12 +43,11 @@ def adapt(
     return model
 
 
-def texts_of(rows: Iterable[Any]) -> Iterator[str]:
+def texts_of(rows: Iterable[Example]) -> Iterator[str]:
     """Yield every different text of the rows once, on one line each."""
     seen: set[str] = set()
     for row in rows:
-        for name in ("text", "pair", "question", "context"):
-            text = " ".join((getattr(row, name, None) or "").split())
+        for text in (" ".join(text.split()) for text in row.texts):
             if text and text not in seen:
                 seen.add(text)
                 yield text

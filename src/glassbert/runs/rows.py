@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from glassbert.data.examples import Kind, Table, TaskName
+from glassbert.data.examples import Example, Kind, Table
 from glassbert.data.random import Draw, permutation
 from glassbert.data.rows.read import read_examples
 from glassbert.errors import DataError
 from glassbert.runs.finetune_recipe import ExampleFiles
+from glassbert.tasks.registry import schema_of
 from glassbert.tasks.task import Input
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
@@ -23,17 +24,18 @@ _SPLIT_SEED = 20_180_404
 class Rows:
     """The examples of a run."""
 
-    train: Sequence[Any]
-    dev: Sequence[Any]
+    train: Sequence[Example]
+    dev: Sequence[Example]
     about: dict[str, Any]
     """Where they came from, for run.json."""
     kind: Kind | None = None
     """What texts are labelled with, for classify and pair."""
 
 
-def read_rows(name: TaskName, files: ExampleFiles, log: Callable[[str], None]) -> Rows:
+def read_rows(name: str, files: ExampleFiles, log: Callable[[str], None]) -> Rows:
     """Read the rows to learn from and those to measure on; without a file of these, hold some out."""
-    table = read_examples(name, files.train, files)
+    schema = schema_of(name)
+    table = read_examples(schema, files.train, files)
     _tell_table("train", table, log)
     if not table.examples:
         raise DataError(f"{files.train} holds no rows; nothing can be learnt")
@@ -53,7 +55,7 @@ def read_rows(name: TaskName, files: ExampleFiles, log: Callable[[str], None]) -
             log(f"{num_alone:,} rows were drawn but not held out: no other training row has their label")
         _tell_shared(train, dev, log)
         return Rows(train, dev, about | {"dev": {"held_out_of_train": len(dev)}}, table.kind)
-    other = read_examples(name, files.dev, replace(files, kind=files.kind or table.kind))
+    other = read_examples(schema, files.dev, replace(files, kind=files.kind or table.kind))
     _tell_table("dev", other, log)
     if not other.examples:
         raise DataError(f"{files.dev} holds no rows; leave --dev out to hold some of the training rows out")
@@ -63,7 +65,7 @@ def read_rows(name: TaskName, files: ExampleFiles, log: Callable[[str], None]) -
     return Rows(table.examples, other.examples, about | {"dev": _about(other)}, table.kind)
 
 
-def held_out(rows: Sequence[Any], share: float) -> tuple[list[Any], list[Any], int]:
+def held_out(rows: Sequence[Example], share: float) -> tuple[list[Example], list[Example], int]:
     """Divide rows at random, yet alike every time: those to learn from and those to measure on, in order.
 
     The last row with a label is learnt from; the number of rows that were passed over for it comes third.
@@ -71,12 +73,12 @@ def held_out(rows: Sequence[Any], share: float) -> tuple[list[Any], list[Any], i
     num_dev = round(share * len(rows))
     if share and not 0 < num_dev < len(rows):
         raise DataError(f"{len(rows)} rows are too few to hold {share:.0%} of them out; give a --dev file")
-    num_left = Counter(label for row in rows for label in _labels(row))
+    num_left = Counter(label for row in rows for label in set(row.labels))
     chosen, num_alone = set[int](), 0
     for index in permutation(len(rows), _SPLIT_SEED, Draw.ORDER, len(rows)).tolist():
         if len(chosen) == num_dev:
             break
-        labels = _labels(rows[index])
+        labels = set(rows[index].labels)
         if any(num_left[label] == 1 for label in labels):
             num_alone += 1
         else:
@@ -144,38 +146,24 @@ def _tell_table(what: str, table: Table[Any], log: Callable[[str], None]) -> Non
         log(f"{what}: {len(table.bad) - 3:,} more rows are left out")
 
 
-def _tell_shared(train: Sequence[Any], dev: Sequence[Any], log: Callable[[str], None]) -> None:
+def _tell_shared(train: Sequence[Example], dev: Sequence[Example], log: Callable[[str], None]) -> None:
     """Warn of rows to be measured on that are learnt from as well."""
-    seen = {_content(row) for row in train}
-    num_shared = sum(_content(row) in seen for row in dev)
+    seen = {row.texts for row in train}
+    num_shared = sum(row.texts in seen for row in dev)
     if num_shared:
         log(f"{num_shared:,} of {len(dev):,} dev rows are training rows too: the metrics flatter the model")
 
 
-def _tell_contradictions(rows: Sequence[Any], log: Callable[[str], None]) -> None:
+def _tell_contradictions(rows: Sequence[Example], log: Callable[[str], None]) -> None:
     """Warn of rows that say different things of the same text: at most one of them can be learnt."""
-    by_content: dict[tuple[Any, ...], list[Any]] = {}
+    by_content: dict[tuple[str, ...], list[Example]] = {}
     for row in rows:
-        by_content.setdefault(_content(row), []).append(row)
-    noisy = [same for same in by_content.values() if len({_verdict(row) for row in same}) > 1]
+        by_content.setdefault(row.texts, []).append(row)
+    noisy = [same for same in by_content.values() if len({row.gold for row in same}) > 1]
     if noisy:
         first, *others = noisy[0]
-        other = next(row for row in others if _verdict(row) != _verdict(first))
+        other = next(row for row in others if row.gold != first.gold)
         log(
             f"train: {sum(map(len, noisy)):,} rows have a text that another row labels otherwise, such as "
             f"{first.where} and {other.where}"
         )
-
-
-def _labels(row: Any) -> set[str]:
-    """Return the labels of a text or of its spans; scores and answers are none."""
-    return {*getattr(row, "labels", ()), *(span.label for span in getattr(row, "spans", None) or ())}
-
-
-def _content(row: Any) -> tuple[Any, ...]:
-    names = ("text", "pair", "question", "context")
-    return tuple(getattr(row, name, None) for name in names)
-
-
-def _verdict(row: Any) -> tuple[Any, ...]:
-    return tuple(getattr(row, name, None) for name in ("labels", "score", "spans", "answers"))

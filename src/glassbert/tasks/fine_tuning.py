@@ -26,7 +26,7 @@ from glassbert.model.layout import Batch
 from glassbert.model.packed import pack
 from glassbert.tasks.forward import decoded, raw_outputs
 from glassbert.tasks.partial_embedding import PartlyTrainedEmbedding, used_rows, whole_table
-from glassbert.tasks.registry import TASK_OF_HEAD, task_class
+from glassbert.tasks.registry import task_class, task_of_head
 from glassbert.tasks.task import LOWER_IS_BETTER, E, Input, P, Task
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
@@ -208,7 +208,7 @@ def load_task(
     Args:
         run: The `task` of run.json, or nothing for a folder that is not of ours.
     """
-    name = run.get("name") or TASK_OF_HEAD.get(config.head)
+    name = run.get("name") or task_of_head(config.head)
     if name is None:
         raise ModelError(
             f"{folder}: a model with a {config.head!r} head has no task; fine-tune it with `glassbert train`"

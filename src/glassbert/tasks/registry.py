@@ -1,39 +1,111 @@
-"""Which tasks there are; each is imported when it is asked for."""
+"""The tasks that a model can be fine-tuned for. Everything that asks which tasks exist asks here.
 
+Nothing is imported before it is needed: the command line lists the tasks without loading torch.
+"""
+
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from glassbert.config import Head
-from glassbert.data.examples import TaskName
 from glassbert.errors import UserError
-from glassbert.tasks.task import Task, TaskSettings
 
-TASKS: tuple[TaskName, ...] = get_args(TaskName)
-# Task -> module, form, settings.
-_HOMES: dict[TaskName, tuple[str, str, str]] = {
-    "classify": ("classify.task", "Classify", "ClassifySettings"),
-    "pair": ("classify.task", "Classify", "ClassifySettings"),
-    "tag": ("tag.task", "Tag", "TagSettings"),
-    "answer": ("answer.task", "Extract", "AnswerSettings"),
+if TYPE_CHECKING:
+    from glassbert.config import Head
+    from glassbert.data.rows.schema import Schema
+    from glassbert.tasks.task import Task, TaskSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskEntry:
+    """A task by name. Its parts are given as they are, or as "module:name" to be imported on first use."""
+
+    name: str
+    """As in `glassbert train NAME`."""
+    help: str
+    """What `glassbert train NAME --help` says: one sentence."""
+    task: "type[Task[Any, Any]] | str"
+    settings: "type[TaskSettings] | str"
+    """The `[task]` table of a recipe."""
+    schema: "Schema[Any] | str"
+    """How rows are read."""
+    head: "Head | None" = None
+    """The head that shows this task in a foreign model folder, which does not name its task."""
+
+
+TASKS: dict[str, TaskEntry] = {
+    entry.name: entry
+    for entry in (
+        TaskEntry(
+            name="classify",
+            help="Train on texts with one label, with any number of labels, or with a number.",
+            task="glassbert.tasks.classify.task:Classify",
+            settings="glassbert.tasks.classify.task:ClassifySettings",
+            schema="glassbert.tasks.classify.rows:CLASSIFY",
+            head="classify",
+        ),
+        TaskEntry(
+            name="pair",
+            help="Train on pairs of texts with one label, with any number of labels, or with a number.",
+            task="glassbert.tasks.classify.task:Classify",
+            settings="glassbert.tasks.classify.task:ClassifySettings",
+            schema="glassbert.tasks.classify.rows:PAIR",
+        ),
+        TaskEntry(
+            name="tag",
+            help="Train on texts with labelled spans, such as names.",
+            task="glassbert.tasks.tag.task:Tag",
+            settings="glassbert.tasks.tag.task:TagSettings",
+            schema="glassbert.tasks.tag.rows:TAG",
+            head="tag",
+        ),
+        TaskEntry(
+            name="answer",
+            help="Train on questions whose answers are parts of a text.",
+            task="glassbert.tasks.answer.task:Extract",
+            settings="glassbert.tasks.answer.task:AnswerSettings",
+            schema="glassbert.tasks.answer.rows:ANSWER",
+            head="answer",
+        ),
+    )
 }
-TASK_OF_HEAD: dict[Head, TaskName] = {"classify": "classify", "tag": "tag", "answer": "answer"}
-"""What a model folder that is not of ours can do."""
+"""By name."""
 
 
-def task_class(name: str) -> type[Task[Any, Any]]:
-    """Return the form of a task."""
-    module, task, _ = _home(name)
-    return getattr(import_module(f"glassbert.tasks.{module}"), task)
+def register(entry: TaskEntry) -> None:
+    """Make a task known to `train`, `evaluate` and `predict`, in Python and on the command line."""
+    if entry.name in TASKS:
+        raise UserError(f"there is a task {entry.name!r} already; choose another name")
+    TASKS[entry.name] = entry
 
 
-def settings_class(name: str) -> type[TaskSettings]:
-    """Return what a task can be told."""
-    module, _, settings = _home(name)
-    return getattr(import_module(f"glassbert.tasks.{module}"), settings)
+def task_class(name: str) -> "type[Task[Any, Any]]":
+    """Return the class of a task."""
+    return _loaded(_entry(name).task)
 
 
-def _home(name: str) -> tuple[str, str, str]:
-    for task, home in _HOMES.items():
-        if task == name:
-            return home
-    raise UserError(f"no task {name!r}; expected one of {', '.join(TASKS)}")
+def settings_class(name: str) -> "type[TaskSettings]":
+    """Return the class of a task's settings."""
+    return _loaded(_entry(name).settings)
+
+
+def schema_of(name: str) -> "Schema[Any]":
+    """Return how the rows of a task are read."""
+    return _loaded(_entry(name).schema)
+
+
+def task_of_head(head: str) -> str | None:
+    """Return the task of a foreign model with this head; None if the head has no task."""
+    return next((entry.name for entry in TASKS.values() if entry.head == head), None)
+
+
+def _entry(name: str) -> TaskEntry:
+    if name not in TASKS:
+        raise UserError(f"no task {name!r}; expected one of {', '.join(TASKS)}")
+    return TASKS[name]
+
+
+def _loaded(part: Any) -> Any:
+    if not isinstance(part, str):
+        return part
+    module, _, name = part.partition(":")
+    return getattr(import_module(module), name)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from glassbert.config import Head, ModelConfig, ProblemType
 from glassbert.data.examples import TaskName
+from glassbert.data.rows.schema import Schema
 from glassbert.errors import UserError
 from glassbert.metrics.calibration import Calibration
 from glassbert.model.bert import Output
@@ -141,6 +142,14 @@ class Task(Protocol[E_contra, P]):
 
     @property
     def settings(self) -> TaskSettings: ...
+
+    @property
+    def schemas(self) -> Sequence[Schema[Any]]:
+        """How rows are read: in one way, but for a foreign checkpoint that does not say what it takes."""
+
+    @property
+    def thresholds(self) -> Mapping[str, Any]:
+        """From which score on the model is right as often as wanted, on dev rows, by that share as text."""
 
     @property
     def max_length(self) -> int:

@@ -1,4 +1,6 @@
 import json
+from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,8 +11,12 @@ from glassbert.data.rows.record import Record
 from glassbert.errors import DataError
 
 
+def objects(lines: Iterable[str]) -> Iterator[Record | BadRow]:
+    return read_objects(SimpleNamespace(lines=Lines(lines, "f")))  # type: ignore[arg-type]
+
+
 def read(text: str) -> list[tuple[str, object]]:
-    found = read_objects(Lines(text.split("\n"), "f"))
+    found = objects(text.split("\n"))
     return [(item.where, item.values if isinstance(item, Record) else item.reason) for item in found]
 
 
@@ -26,7 +32,7 @@ def test_objects_come_from_lines_lists_and_documents() -> None:
 
 def test_a_line_that_is_no_json_is_bad_wherever_it_stands() -> None:
     for text in ('{"a": 1}\n{"a": \n{"a": 2}', '{"a": \n{"a": 1}\n{"a": 2}'):
-        items = list(read_objects(Lines(text.split("\n"), "f")))
+        items = list(objects(text.split("\n")))
         assert sorted(type(item).__name__ for item in items) == ["BadRow", "Record", "Record"]
         (bad,) = [item for item in items if isinstance(item, BadRow)]
         assert bad.reason.startswith("not JSON (")
@@ -66,4 +72,4 @@ def test_one_line_is_enough_to_begin() -> None:
         yield json.dumps({"a": 1})
         raise AssertionError("asked for more before the first was given")
 
-    assert next(read_objects(Lines(slowly(), "f"))) == Record("f:1", {"a": 1})
+    assert next(objects(slowly())) == Record("f:1", {"a": 1})

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from glassbert.data.examples import Span
-from glassbert.data.rows import read_examples
+from glassbert.data.rows.read import read_examples
 from glassbert.errors import DataError, UserError
+from glassbert.tasks.classify.rows import CLASSIFY
+from glassbert.tasks.tag.rows import TAG
 
 FEATURES = {
     "label": {"names": ["neg", "pos"], "_type": "ClassLabel"},
@@ -58,7 +60,7 @@ def parquet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_rows_are_read_and_classes_have_their_names(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeFile, "rows", [{"text": "good", "label": 1}, {"text": "bad", "label": 0}])
-    table = read_examples("classify", parquet)
+    table = read_examples(CLASSIFY, parquet)
     assert [(example.text, example.labels) for example in table.examples] == [
         ("good", ("pos",)),
         ("bad", ("neg",)),
@@ -66,17 +68,17 @@ def test_rows_are_read_and_classes_have_their_names(parquet: Path, monkeypatch: 
     assert [example.where.rsplit(":", 1)[1] for example in table.examples] == ["1", "2"]
     assert table.format == "parquet"
     monkeypatch.setattr(FakeFile, "metadata", None)
-    assert read_examples("classify", parquet).examples[0].labels == ("1",)
+    assert read_examples(CLASSIFY, parquet).examples[0].labels == ("1",)
 
 
 def test_a_class_of_minus_one_is_no_label(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeFile, "rows", [{"text": "good", "label": -1}])
-    assert read_examples("classify", parquet).kind is None
+    assert read_examples(CLASSIFY, parquet).kind is None
 
 
 def test_tokens_with_numbered_tags_are_read(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeFile, "rows", [{"tokens": ["Ann", "Lee", "left"], "ner_tags": [1, 2, 0]}])
-    table = read_examples("tag", parquet)
+    table = read_examples(TAG, parquet)
     assert table.examples[0].spans == (Span(0, 7, "PER"),)
     assert table.format == "tokens"
 
@@ -86,7 +88,7 @@ def test_a_file_that_is_no_parquet_is_told_in_one_line(parquet: Path) -> None:
     with pytest.raises(
         DataError, match=r"a\.parquet: not parquet \(Parquet magic bytes not found in footer\.\)"
     ):
-        read_examples("classify", parquet)
+        read_examples(CLASSIFY, parquet)
 
 
 def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +96,7 @@ def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch
     path = tmp_path / "a.parquet"
     path.write_bytes(b"PAR1")
     with pytest.raises(UserError, match=r"needs the package pyarrow; install it with `pip install pyarrow`"):
-        read_examples("classify", path)
+        read_examples(CLASSIFY, path)
 
 
 def test_a_real_file_is_read_where_the_package_is(tmp_path: Path) -> None:
@@ -102,9 +104,9 @@ def test_a_real_file_is_read_where_the_package_is(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     table = pyarrow.table({"text": ["good", "bad"] * 2_000, "label": [1, 0] * 2_000})
     pytest.importorskip("pyarrow.parquet").write_table(table.replace_schema_metadata(METADATA), path)
-    read = read_examples("classify", path)
+    read = read_examples(CLASSIFY, path)
     assert [example.labels for example in read.examples] == [("pos",), ("neg",)] * 2_000
     assert read.examples[-1].where.endswith(":4000")
     path.write_bytes(b"text, not parquet")
     with pytest.raises(DataError, match=r"a\.parquet: not parquet"):
-        read_examples("classify", path)
+        read_examples(CLASSIFY, path)

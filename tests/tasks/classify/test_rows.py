@@ -1,129 +1,173 @@
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 
-from glassbert.data.examples import TextExample
+from glassbert.data.examples import Kind, ReadOptions
+from glassbert.data.rows.read import read_examples
 from glassbert.errors import DataError, UserError
-from glassbert.tasks.classify.rows import check_labels, class_weights, kind_of, label_set
+from glassbert.tasks.classify.rows import CLASSIFY, PAIR
+
+Write = Callable[[str, str | bytes], Path]
 
 
-def rows(*labels: str | tuple[str, ...], file: str = "train.tsv") -> list[TextExample]:
-    return [
-        TextExample("a", None, (one,) if isinstance(one, str) else one, None, f"{file}:{number}")
-        for number, one in enumerate(labels, start=1)
-    ]
+def labels(write: Write, *cells: str, kind: Kind | None = None) -> list[tuple[str, ...]]:
+    path = write("a.tsv", "text\tlabel\n" + "".join(f"some text\t{cell}\n" for cell in cells))
+    return [example.labels for example in read_examples(CLASSIFY, path, ReadOptions(kind=kind)).examples]
 
 
-def scored(*scores: float | None) -> list[TextExample]:
-    return [TextExample("a", None, (), score, f"train.tsv:{n}") for n, score in enumerate(scores, start=1)]
+def json_lines(*objects: Any) -> str:
+    return "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in objects)
 
 
-def test_labels_are_in_a_fixed_order_and_numbers_in_theirs() -> None:
-    assert label_set(rows("b", "a", "c", "a")) == ("a", "b", "c")
-    assert label_set(rows("10", "9", "-1", "2.5")) == ("-1", "2.5", "9", "10")
-    assert label_set(rows("10", "9", "x")) == ("10", "9", "x")
+def test_labels_are_kept_as_they_are_but_for_space(write: Write) -> None:
+    assert labels(write, "A ", " B", "0", "1.0", "A/B") == [("A",), ("B",), ("0",), ("1.0",), ("A/B",)]
 
 
-def test_the_kind_is_seen_from_the_rows() -> None:
-    assert kind_of(rows("a", "b")) == "single"
-    assert kind_of(rows("a", ("a", "b"))) == "multi"
-    assert kind_of(rows("a", ())) == "multi"
-    assert kind_of(scored(1.0, 2.0)) == "regression"
+def test_a_bar_parts_labels(write: Write) -> None:
+    assert labels(write, "a|b", "c", "a | c") == [("a", "b"), ("c",), ("a", "c")]
 
 
-def check(train: list[TextExample], dev: list[TextExample]) -> list[str]:
-    kind = kind_of(train)
-    return check_labels(kind, () if kind == "regression" else label_set(train), train, dev)
+def test_a_comma_parts_labels_only_if_each_part_is_a_label_elsewhere(write: Write) -> None:
+    assert labels(write, "a,b", "a", "b") == [("a", "b"), ("a",), ("b",)]
+    assert labels(write, "Washington, DC", "Paris") == [("Washington, DC",), ("Paris",)]
 
 
-def test_a_label_only_in_dev_is_named_with_its_place() -> None:
-    with pytest.raises(DataError, match=r"^dev.tsv:2: label 'c' is in no training row; .* have a, b$"):
-        check(rows("a", "b", "a"), rows("a", "c", file="dev.tsv"))
+def test_the_rule_for_several_labels_is_told(write: Write) -> None:
+    table = read_examples(CLASSIFY, write("a.tsv", "text\tlabel\nx\ta,b\ny\ta\nz\tb\n"))
+    assert table.kind == "multi"
+    assert any("since other rows have each of them alone" in note for note in table.notes)
+    assert "labels are split at ','" in table.notes
+    table = read_examples(CLASSIFY, write("b.tsv", "text\tlabel\nx\ta,b\ny\ta\n"))
+    assert table.kind == "single"
+    assert any("read as one label; set data.kind=multi" in note for note in table.notes)
 
 
-def test_one_class_alone_teaches_nothing() -> None:
-    with pytest.raises(DataError, match="all 3 training rows have the label 'a'; at least two"):
-        check(rows("a", "a", "a"), rows("a"))
+def test_the_kind_that_is_told_is_used(write: Write) -> None:
+    assert labels(write, "a|b", "c", kind="single") == [("a|b",), ("c",)]
+    assert labels(write, "a,b", "c", kind="multi") == [("a", "b"), ("c",)]
+    assert labels(write, "a;b,c", "", kind="multi") == [("a", "b,c"), ()]
 
 
-def test_rows_without_any_label_are_refused() -> None:
-    with pytest.raises(DataError, match="no training row has a label"):
-        check(rows((), (), ()), [])
-
-
-def test_a_column_of_ids_is_not_taken_for_labels() -> None:
-    with pytest.raises(DataError, match="4 different labels in 4 rows, such as 'a'; is the label in another"):
-        check(rows("a", "b", "c", "d"), [])
-
-
-def test_several_labels_in_dev_where_training_has_one_are_refused() -> None:
-    with pytest.raises(DataError, match=r"dev.tsv:1: 2 labels; every training row has one.*data.kind=multi"):
-        check(rows("a", "b", "a"), rows(("a", "b"), file="dev.tsv"))
-
-
-def test_labels_that_dev_lacks_are_told() -> None:
-    notes = check(rows("a", "b", "a"), rows("a"))
-    assert notes == [
-        "2 labels: a (2), b (1)",
-        "no held-out row has the label b: nothing will be known of it",
-    ]
-
-
-def test_scores_must_be_there_and_differ() -> None:
-    with pytest.raises(DataError, match="train.tsv:2: no score, but other rows have one"):
-        check(scored(1.0, None), [])
-    with pytest.raises(DataError, match="all 2 training rows have the score 3; nothing can be learnt"):
-        check(scored(3.0, 3.0), [])
-    with pytest.raises(DataError, match="dev.tsv:1: no score"):
-        check(scored(1.0, 3.0), rows("a", file="dev.tsv"))
-    assert check(scored(1.0, 3.0), scored(2.0)) == ["scores from 1 to 3, mean 2"]
-
-
-def test_balanced_weights_make_every_class_count_the_same() -> None:
-    train = rows("a", "a", "a", "b")
-    weights = class_weights("balanced", "single", ("a", "b"), train)
-    np.testing.assert_allclose(weights, [4 / 6, 2.0])
-    assert class_weights("none", "single", ("a", "b"), train) is None
-
-
-def test_balanced_weights_of_many_labels_lift_the_rare_ones_only() -> None:
-    weights = class_weights("balanced", "multi", ("a", "b"), rows(("a",), ("a", "b"), ("a",), ()))
-    np.testing.assert_allclose(weights, [1.0, 3.0])
-
-
-@pytest.mark.parametrize("text", ['{"a": 1, "b": 3}', "a\t1\nb\t3\n", "\ufeffa\t1\r\nb\t3\r\n"])
-def test_weights_from_a_file_have_a_mean_of_one_over_the_rows(tmp_path: Path, text: str) -> None:
-    (tmp_path / "w").write_text(text, encoding="utf-8")
-    weights = class_weights(str(tmp_path / "w"), "single", ("a", "b"), rows("a", "a", "a", "b"))
-    assert weights is not None
-    np.testing.assert_allclose(weights, [4 / 6, 12 / 6], rtol=1e-6)
-
-
-def test_weights_may_be_written_as_the_rows_are(tmp_path: Path) -> None:
-    (tmp_path / "w").write_bytes("好评\t1\n差评\t3\n".encode("gb18030"))
-    weights = class_weights(str(tmp_path / "w"), "single", ("好评", "差评"), rows("好评", "差评"))
-    assert weights is not None
-    np.testing.assert_allclose(weights, [0.5, 1.5])
+def test_lists_of_labels_may_stand_in_cells(write: Write) -> None:
+    assert labels(write, '["a", "b"]', "['c']", "[]") == [("a", "b"), ("c",), ()]
+    assert labels(write, "[x] done", "[y]") == [("[x] done",), ("[y]",)]
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("values", "kind", "expected"),
     [
-        ('{"a": 1}', "no weight for the label b"),
-        ("a 1", "expected a label, a tab and a number"),
-        ("a\t1\nb\t-3", "weight -3.0 of 'b'"),
-        ('{"a": "x", "b": 1}', "expected a label, a tab and a number"),
+        ([["a", "b"], [], ["c"]], "multi", [("a", "b"), (), ("c",)]),
+        ([["a"], ["b"]], "single", [("a",), ("b",)]),
+        ([1, 0], "single", [("1",), ("0",)]),
+        ([True, False], "single", [("true",), ("false",)]),
+        ([[3, 5], [1]], "multi", [("3", "5"), ("1",)]),
+        ([{"choices": ["a"]}, {"choices": ["b"]}], "single", [("a",), ("b",)]),
     ],
 )
-def test_a_wrong_file_of_weights_is_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "w").write_text(text)
-    with pytest.raises(DataError, match=message):
-        class_weights(str(tmp_path / "w"), "single", ("a", "b"), rows("a", "b"))
+def test_labels_of_json(write: Write, values: list[Any], kind: Kind, expected: list[Any]) -> None:
+    path = write("a.jsonl", json_lines(*({"text": "x", "label": value} for value in values)))
+    table = read_examples(CLASSIFY, path)
+    assert table.kind == kind
+    assert [example.labels for example in table.examples] == expected
 
 
-def test_weights_need_a_file_that_is_there_and_classes() -> None:
-    with pytest.raises(UserError, match="expected none, balanced, or a file; there is no such file"):
-        class_weights("ballanced", "single", ("a", "b"), rows("a", "b"))
-    with pytest.raises(UserError, match="a regression has no classes"):
-        class_weights("balanced", "regression", ("score",), scored(1.0, 2.0))
+def test_scores_are_read_from_their_column(write: Write) -> None:
+    path = write("a.tsv", "sentence1\tsentence2\tscore\na\tb\t5\nc\td\t2\n")
+    table = read_examples(PAIR, path)
+    assert table.kind == "regression"
+    assert [(example.labels, example.score) for example in table.examples] == [((), 5.0), ((), 2.0)]
+    table = read_examples(PAIR, path, ReadOptions(kind="single"))
+    assert [(example.labels, example.score) for example in table.examples] == [(("5",), None), (("2",), None)]
+
+
+def test_of_labels_and_scores_the_kind_decides(write: Write) -> None:
+    path = write("a.csv", "text,score,label\nx,0.5,A\ny,0.7,B\n")
+    table = read_examples(CLASSIFY, path)
+    assert (table.kind, table.examples[0].labels, table.examples[0].score) == ("single", ("A",), None)
+    table = read_examples(CLASSIFY, path, ReadOptions(kind="regression"))
+    assert (table.kind, table.examples[0].labels, table.examples[0].score) == ("regression", (), 0.5)
+
+
+def test_labels_with_fractions_are_scores_and_that_is_told(write: Write) -> None:
+    table = read_examples(CLASSIFY, write("a.csv", "text,label\na,0.5\nb,1\n"))
+    assert table.kind == "regression"
+    assert [example.score for example in table.examples] == [0.5, 1.0]
+    assert any("set data.kind=single if they are classes" in note for note in table.notes)
+    assert read_examples(CLASSIFY, write("b.csv", "text,label\na,0.0\nb,1.0\n")).kind == "single"
+
+
+@pytest.mark.parametrize("score", ["high", "nan", "inf", "", "1_0"])
+def test_scores_that_are_no_numbers_are_bad(write: Write, score: str) -> None:
+    path = write("a.csv", f"text,similarity\na,0.5\nb,{score}\nc,1\n")
+    table = read_examples(CLASSIFY, path, ReadOptions(skip_bad=1))
+    assert [example.score for example in table.examples] == [0.5, 1.0]
+    assert [bad.where.rsplit(":", 1)[1] for bad in table.bad] == ["3"]
+
+
+def test_rows_without_a_label_are_bad_if_others_have_one(write: Write) -> None:
+    path = write(
+        "a.jsonl", json_lines({"text": "x", "label": "A"}, {"text": "y"}, {"text": "z", "label": None})
+    )
+    table = read_examples(CLASSIFY, path, ReadOptions(skip_bad=2))
+    assert [bad.reason for bad in table.bad] == ["no label, though other rows have one"] * 2
+    with pytest.raises(
+        DataError, match=r"2 bad of 3 rows, read as jsonl: .*a\.jsonl:2: no label.*--skip-bad 2"
+    ):
+        read_examples(CLASSIFY, path)
+
+
+def test_a_file_without_labels_is_read_without(write: Write) -> None:
+    table = read_examples(CLASSIFY, write("a.txt", "one text\n\nanother, longer\n"))
+    assert [(example.text, example.labels) for example in table.examples] == [
+        ("one text", ()),
+        ("another, longer", ()),
+    ]
+    assert table.kind is None
+    assert table.format == "text"
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"text": "  "}, "the text is empty"),
+        ({"text": 7}, "the text is not a string but '7'"),
+        ({"words": "x"}, "no text; name its column with --set data.columns.text=NAME"),
+        ({"text": "a\ud800"}, "the text holds half of a character (a lone surrogate)"),
+        (
+            {"text": "x", "label": [0, 1, 0]},
+            "label '0' is given twice; expected a list of the labels that apply",
+        ),
+        (
+            {"text": "x", "label": {"a": 1}},
+            "the label is \"{'a': 1}\"; expected a string, a number or a list of them",
+        ),
+        ({"text": "x", "label": ["a", ""]}, "an empty label"),
+        ({"text": "x", "label": ["a", "b"]}, "2 labels; expected one, or set data.kind=multi"),
+        (["x"], "expected a JSON object, got a list"),
+    ],
+)
+def test_bad_rows_of_json_have_a_reason(write: Write, row: Any, reason: str) -> None:
+    path = write("a.jsonl", json.dumps(row) + "\n" + json_lines({"text": "fine", "label": "A"}))
+    table = read_examples(CLASSIFY, path, ReadOptions(skip_bad=1, kind="single"))
+    assert [(bad.where.rsplit(":", 1)[1], bad.reason) for bad in table.bad] == [("1", reason)]
+
+
+def test_a_column_that_no_object_has_is_refused(write: Write) -> None:
+    path = write("a.jsonl", json_lines({"text": "x", "label": "A"}))
+    with pytest.raises(UserError, match="no object has 'mood'"):
+        read_examples(CLASSIFY, path, ReadOptions(columns={"label": "mood"}))
+    table = read_examples(CLASSIFY, path, ReadOptions(columns={"text": "label", "label": "text"}))
+    assert (table.examples[0].text, table.examples[0].labels) == ("A", ("x",))
+
+
+def test_choices_of_label_studio_are_labels(write: Write) -> None:
+    task = {"data": {"text": "good"}, "annotations": [{"result": [{"value": {"choices": ["pos"]}}]}]}
+    table = read_examples(CLASSIFY, write("a.json", json.dumps([task])))
+    assert (table.examples[0].text, table.examples[0].labels, table.format) == (
+        "good",
+        ("pos",),
+        "labelstudio",
+    )

@@ -1,27 +1,39 @@
-"""Which column holds what: by the user's word, by its usual name, or by what stands in it."""
+"""Which column holds what: as the user says, by its usual name, or by its content."""
 
 import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import fmean
 
-from glassbert.data.examples import TaskName
 from glassbert.errors import UserError
 
-REQUIRED: dict[TaskName, tuple[str, ...]] = {
-    "classify": ("text",),
-    "pair": ("text", "pair"),
-    "tag": ("text",),
-    "answer": ("question", "context"),
-}
-_OPTIONAL: dict[TaskName, tuple[str, ...]] = {
-    "classify": ("label", "score"),
-    "pair": ("label", "score"),
-    "tag": ("spans", "tokens", "tags"),
-    "answer": ("id", "answers", "start", "impossible"),
-}
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """What the columns of a task's rows are for."""
+
+    task: str
+    required: tuple[str, ...]
+    """The columns that hold the texts, in the order in which the model reads them."""
+    optional: tuple[str, ...] = ()
+    """The other columns, such as the label."""
+    usual_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names that columns often have, by role, beside those that are known here."""
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every role, the required ones first."""
+        return self.required + self.optional
+
+    @property
+    def can_guess_label(self) -> bool:
+        """Whether one column more than the texts can only be the label."""
+        return "label" in self.optional
+
+
 # The names that users may give to a role besides its own.
 _SAME_ROLE = {
     "text_a": "text",
@@ -33,7 +45,7 @@ _SAME_ROLE = {
     "tag": "tags",
 }
 
-# Names are compared without case, spaces, underscores and hyphens; the first that a file has is taken.
+# Names are compared without case, spaces, underscores and hyphens; the first one that a file has is used.
 _NAMES: dict[str, tuple[str, ...]] = {
     "text": (
         *("text", "sentence", "content", "review", "texta", "comment", "document", "tweet", "utterance"),
@@ -109,30 +121,36 @@ _PAIRS: tuple[tuple[str, str], ...] = (
 _ROW_NUMBERS = frozenset({"", "id", "index", "idx", "guid", "no", "unnamed:0", "序号", "编号"})
 
 
-def check_roles(task: TaskName, told: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns that the user named, by role; a role that the task does not have is refused."""
-    roles = {*REQUIRED[task], *_OPTIONAL[task]}
+def check_roles(roles: Roles, told: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns that the user named, by role; raise UserError for a role that the task lacks."""
     columns = {}
     for key, column in told.items():
-        role = key if key in roles else _SAME_ROLE.get(key, key)
-        if role not in roles:
-            raise UserError(f"data.columns.{key}: {task} has no such column; use {', '.join(sorted(roles))}")
+        role = key if key in roles.all else _SAME_ROLE.get(key, key)
+        if role not in roles.all:
+            known = ", ".join(sorted(roles.all))
+            raise UserError(f"data.columns.{key}: {roles.task} has no such column; use {known}")
         columns[role] = str(column)
     return columns
 
 
-def find_columns(task: TaskName, names: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
-    """Return the names of the columns that hold what ``task`` needs, by role, as far as they can be found."""
+def find_columns(roles: Roles, names: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of the columns that hold what a task needs, by role, as far as they can be found.
+
+    Args:
+        told: The columns that the user named, by role.
+    """
     found = {role: column for role, name in told.items() if (column := named(name, names)) is not None}
     by_key = {_key(name): name for name in reversed(names) if name not in found.values()}
-    if task == "pair" and not {"text", "pair"} & set(told):
+    is_pair = "pair" in roles.required
+    if is_pair and not {"text", "pair"} & set(told):
         found |= next(
             ({"text": by_key[a], "pair": by_key[b]} for a, b in _PAIRS if a in by_key and b in by_key), {}
         )
-    for role in (*REQUIRED[task], *_OPTIONAL[task]):
-        if role in told or role in found or (task == "pair" and role in REQUIRED[task]):
+    for role in roles.all:
+        if role in told or role in found or (is_pair and role in roles.required):
             continue
-        candidates = [by_key[key] for key in _NAMES[role] if key in by_key]
+        known = (*map(_key, roles.usual_names.get(role, ())), *_NAMES.get(role, (_key(role),)))
+        candidates = [by_key[key] for key in known if key in by_key]
         free = [name for name in candidates if name not in found.values()]
         if free:
             found[role] = free[0]
@@ -149,30 +167,30 @@ def named(name: str, names: Sequence[str]) -> str | None:
     return names[int(name)] if name.isdecimal() and int(name) < len(names) else None
 
 
-def take_what_is_left(task: TaskName, found: dict[str, str], names: Sequence[str]) -> dict[str, str]:
+def take_what_is_left(roles: Roles, found: dict[str, str], names: Sequence[str]) -> dict[str, str]:
     """Return the roles that are still free, if as many columns of unknown names are left for them."""
-    if task not in ("classify", "pair"):
+    if not roles.can_guess_label:
         return {}
     left = [name for name in names if name not in found.values() and _key(name) not in _ROW_NUMBERS]
-    missing = [role for role in REQUIRED[task] if role not in found]
+    missing = [role for role in roles.required if role not in found]
     if not missing and not {"label", "score"} & set(found):
         missing = ["label"]
     return dict(zip(missing, left, strict=True)) if missing and len(left) == len(missing) else {}
 
 
-def guess_columns(task: TaskName, rows: Sequence[Sequence[str]]) -> dict[str, int] | None:
-    """Return which column of a table without a header holds what, by role; None when it cannot be told.
+def guess_columns(roles: Roles, rows: Sequence[Sequence[str]]) -> dict[str, int] | None:
+    """Return which column of a table without a header holds what, by role; None if that is unclear.
 
     The texts come in order, and at most one column more: the label.
     """
-    roles, num_columns = REQUIRED[task], len(rows[0])
-    if num_columns == len(roles):
-        return {role: column for column, role in enumerate(roles)}
-    if num_columns != len(roles) + 1 or task not in ("classify", "pair"):
+    num_texts, num_columns = len(roles.required), len(rows[0])
+    if num_columns == num_texts:
+        return {role: column for column, role in enumerate(roles.required)}
+    if num_columns != num_texts + 1 or not roles.can_guess_label:
         return None
     label = _label_column([row for row in rows if len(row) == num_columns])
     texts = [column for column in range(num_columns) if column != label]
-    return {**dict(zip(roles, texts, strict=True)), "label": label}
+    return {**dict(zip(roles.required, texts, strict=True)), "label": label}
 
 
 def _label_column(rows: Sequence[Sequence[str]]) -> int:
@@ -188,7 +206,7 @@ def _label_column(rows: Sequence[Sequence[str]]) -> int:
 
 
 def is_number(cell: str) -> bool:
-    """Tell whether a cell holds a number; `1_000` is one to Python only."""
+    """Return whether a cell holds a number; `1_000` is one to Python only."""
     try:
         return math.isfinite(float(cell)) and "_" not in cell
     except ValueError:

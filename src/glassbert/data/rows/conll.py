@@ -1,49 +1,49 @@
-"""CoNLL columns: one token a line with its tag, a blank line between sentences."""
+"""CoNLL columns: one token per line with its tag, a blank line between sentences."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from glassbert.data.examples import BadRow, TagExample
+from glassbert.data.examples import BadRow
 from glassbert.data.rows.lines import Lines
-from glassbert.data.rows.record import Notes, Unusable
-from glassbert.data.rows.schemes import TagScheme, is_tag, tagged_text
+from glassbert.data.rows.record import Notes, Record
+from glassbert.data.rows.schemes import is_tag
 from glassbert.errors import UserError
+
+if TYPE_CHECKING:
+    from glassbert.data.rows.source import Source
 
 _SAMPLE_LINES = 200
 _DOCUMENT_START = "-DOCSTART-"
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-def looks_like_columns(lines: Lines) -> bool:
-    """Tell whether most of the first lines end in a tag."""
+def looks_like_conll(lines: Lines) -> bool:
+    """Return whether most of the first lines end in a tag."""
     rows = [_cells(line, has_tabs=False) for line in lines.peek_texts(20)]
     return sum(len(cells) > 1 and is_tag(cells[-1]) for cells in rows) * 2 > len(rows)
 
 
-def read_columns(lines: Lines, told: Mapping[str, str], notes: Notes) -> Iterator[TagExample | BadRow]:
-    """Yield the sentences of a file of columns; the token is the first, the tag the last, unless told."""
-    token_column, tag_column = _column(told, "tokens", 0), _column(told, "tags", -1)
-    scheme = TagScheme()
-    for where, rows in _sentences(lines, notes):
+def read_conll(source: "Source") -> Iterator[Record | BadRow]:
+    """Yield tokens and tags of each sentence: the first and the last column, unless the user names others."""
+    token_column, tag_column = _column(source, "tokens", 0), _column(source, "tags", -1)
+    for where, rows in _sentences(source.lines, source.notes):
         if isinstance(rows, str):
             yield BadRow(where, rows)
             continue
         try:
             tokens = [row[token_column] for row in rows]
             tags = [row[tag_column].strip() for row in rows]
-            yield TagExample(*tagged_text(tokens, tags, scheme), where)
+            yield Record(where, {"tokens": tokens, "tags": tags})
         except IndexError:
             yield BadRow(
                 where, f"{len(rows[0])} columns; data.columns asks for {max(token_column, tag_column)}"
             )
-        except Unusable as problem:
-            yield BadRow(where, str(problem))
-    scheme.log(notes)
 
 
-def _column(told: Mapping[str, str], role: str, default: int) -> int:
-    number = told.get(role, str(default))
+def _column(source: "Source", role: str, default: int) -> int:
+    number = source.columns.get(role, str(default))
     if not number.removeprefix("-").isdecimal():
         raise UserError(f"data.columns.{role}={number!r}; expected the number of a column, 0 for the first")
     return int(number)
@@ -60,7 +60,7 @@ def _sentences(lines: Lines, notes: Notes) -> Iterator[tuple[str, list[list[str]
     for line in lines:
         if not line.strip(f"{_BYTE_ORDER_MARK} \t") or line.startswith(_DOCUMENT_START):
             if _BYTE_ORDER_MARK in line:
-                notes.count("lines of nothing but a byte order mark, taken for blank")
+                notes.count("lines of nothing but a byte order mark, read as blank")
             if problem or rows:
                 yield where, problem or rows
             rows, problem = [], ""

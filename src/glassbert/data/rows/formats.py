@@ -1,39 +1,77 @@
-"""Which format a file has: by its name, and where that does not tell, by its first lines."""
+"""The formats of labelled files: how each is recognised, and what reads it."""
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from glassbert.data.examples import TaskName
-from glassbert.data.rows.conll import looks_like_columns
-from glassbert.data.rows.json_rows import looks_like_json
+from glassbert.data.examples import BadRow
+from glassbert.data.rows.conll import read_conll
+from glassbert.data.rows.json_rows import looks_like_json, read_objects
 from glassbert.data.rows.lines import Lines
+from glassbert.data.rows.parquet import read_parquet
+from glassbert.data.rows.record import Record
+from glassbert.data.rows.schema import Schema
+from glassbert.data.rows.tables import looks_like_tsv, read_csv, read_text, read_tsv
 from glassbert.errors import DataError, UserError
 from glassbert.text.word_counts import unpacked_name
 
-FORMATS: dict[TaskName, tuple[str, ...]] = {
-    "classify": ("csv", "tsv", "jsonl", "json", "parquet", "text", "labelstudio"),
-    "pair": ("csv", "tsv", "jsonl", "json", "parquet"),
-    "tag": (
-        *("conll", "jsonl", "json", "spans", "doccano", "cluener", "labelstudio", "tokens"),
-        *("parquet", "text"),
-    ),
-    "answer": ("squad", "jsonl", "json", "csv", "tsv", "parquet"),
-}
-"""What each task reads; jsonl and json of tag and answer are looked into for the shape of their objects."""
+if TYPE_CHECKING:
+    from glassbert.data.rows.source import Source
 
-_BY_SUFFIX = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".parquet": "parquet",
-    ".conll": "conll",
-    ".bio": "conll",
-    ".iob": "conll",
-    ".bioes": "conll",
-    ".bmes": "conll",
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """A format of labelled files."""
+
+    name: str
+    read: Callable[["Source"], Iterator[Record | BadRow]]
+    """Yields the rows of a source, their values named as the file names them, or by role."""
+    suffixes: tuple[str, ...] = ()
+    """How the names of such files end."""
+    looks_like: Callable[[Lines], bool] | None = None
+    """Recognises the format where the name of a file says nothing. Streams wait for each line that it peeks
+    at, so it should look at the first one only."""
+    is_general: bool = True
+    """Whether every task reads it; otherwise only tasks whose schema lists it do."""
+    is_by_role: bool = False
+    """Whether ``read`` names values by role; otherwise columns are looked up by their usual names."""
+    has_lines: bool = True
+    """Whether the file is text; otherwise ``read`` opens it by its path, and it cannot be streamed."""
+
+
+FORMATS: dict[str, Format] = {
+    format.name: format
+    for format in (
+        Format(name="csv", read=read_csv, suffixes=(".csv",), is_general=False, is_by_role=True),
+        Format(
+            name="tsv",
+            read=read_tsv,
+            suffixes=(".tsv", ".tab"),
+            looks_like=looks_like_tsv,
+            is_general=False,
+            is_by_role=True,
+        ),
+        Format(name="jsonl", read=read_objects, suffixes=(".jsonl", ".ndjson"), looks_like=looks_like_json),
+        Format(name="json", read=read_objects, suffixes=(".json",)),
+        Format(name="parquet", read=read_parquet, suffixes=(".parquet",), has_lines=False),
+        Format(name="text", read=read_text, is_general=False, is_by_role=True),
+        Format(
+            name="conll",
+            read=read_conll,
+            suffixes=(".conll", ".bio", ".iob", ".bioes", ".bmes"),
+            is_general=False,
+            is_by_role=True,
+        ),
+        # JSON objects of a particular shape, which the schema of a task knows.
+        *(
+            Format(name=name, read=read_objects, is_general=False)
+            for name in ("spans", "doccano", "cluener", "labelstudio", "tokens", "squad")
+        ),
+    )
 }
+"""By name, in the order in which messages list them."""
+
 _REFUSED = {
     ".xlsx": "save the sheet as CSV",
     ".xls": "save the sheet as CSV",
@@ -45,41 +83,55 @@ _REFUSED = {
 }
 
 
-def check_format(task: TaskName, name: str, format: str | None) -> None:
-    """Refuse a format that ``task`` does not read, and files that nothing here can read."""
-    if format is None and _suffix(name) in _REFUSED:
-        raise UserError(f"{name}: {_suffix(name)} is not read; {_REFUSED[_suffix(name)]}")
-    if format is not None and format not in FORMATS[task]:
-        raise UserError(f"format {format!r} is not read by {task}; use one of {', '.join(FORMATS[task])}")
+def register_format(format: Format) -> None:
+    """Make a format known to every reader."""
+    if format.name in FORMATS:
+        raise UserError(f"there is a format {format.name!r} already; choose another name")
+    FORMATS[format.name] = format
 
 
-def is_parquet(name: str, format: str | None) -> bool:
-    """Tell whether a file is parquet, which has no lines."""
-    return format == "parquet" or (format is None and _suffix(name) == ".parquet")
+def formats_of(schema: Schema[Any]) -> list[str]:
+    """Return the names of the formats that a task reads."""
+    return [name for name, format in FORMATS.items() if format.is_general or name in schema.formats]
 
 
-def detect_format(task: TaskName, lines: Lines, *, is_stream: bool) -> str:
-    """Return the format of a file; of a stream only the first line is awaited if its name tells nothing."""
-    by_name = _BY_SUFFIX.get(_suffix(lines.name))
-    format = by_name or _by_content(lines)
-    if task == "tag" and format in ("tsv", "text"):
-        may_look = by_name is not None or not is_stream
-        format = "conll" if may_look and looks_like_columns(lines) else "text"
-    if format not in FORMATS[task]:
+def format_of_path(schema: Schema[Any], name: str, told: str | None) -> Format | None:
+    """Return the format that is told or that the name of a file shows; None if neither is.
+
+    Raise UserError for a format that the task does not read, and for files that nothing here can read.
+    """
+    known = formats_of(schema)
+    if told is not None and told not in known:
+        raise UserError(f"format {told!r} is not read by {schema.task}; use one of {', '.join(known)}")
+    if told is not None:
+        return FORMATS[told]
+    suffix = Path(unpacked_name(Path(name))).suffix.lower()
+    if suffix in _REFUSED:
+        raise UserError(f"{name}: {suffix} is not read; {_REFUSED[suffix]}")
+    return next((format for format in FORMATS.values() if suffix in format.suffixes), None)
+
+
+def detect_format(schema: Schema[Any], lines: Lines, by_name: Format | None, *, is_stream: bool) -> Format:
+    """Return the format of a text file.
+
+    Args:
+        by_name: The format that the name of the file shows.
+    """
+    seen = (by_name or _by_content(lines)).name
+    seen = schema.format_of_lines(seen, lines, can_look_ahead=by_name is not None or not is_stream)
+    known = formats_of(schema)
+    if seen not in known:
         raise DataError(
-            f"{lines.name}: looks like {format}, which {task} does not read; give JSON"
-            f"{' or columns parted by tabs' if 'tsv' in FORMATS[task] else ''}, "
-            f"or name the format with --format: {', '.join(FORMATS[task])}"
+            f"{lines.name}: looks like {seen}, which {schema.task} does not read; give JSON"
+            f"{' or columns separated by tabs' if 'tsv' in known else ''}, "
+            f"or name the format with --format: {', '.join(known)}"
         )
-    return format
+    return FORMATS[seen]
 
 
-def _by_content(lines: Lines) -> str:
-    if looks_like_json(lines):
-        return "jsonl"
-    has_tabs = any("\t" in line for line in lines.peek_texts(1))
-    return "tsv" if has_tabs else "text"
-
-
-def _suffix(name: str) -> str:
-    return Path(unpacked_name(Path(name))).suffix.lower()
+def _by_content(lines: Lines) -> Format:
+    # The last one first: formats that are registered from outside are more particular than ours.
+    for format in reversed(FORMATS.values()):
+        if format.looks_like is not None and format.looks_like(lines):
+            return format
+    return FORMATS["text"]

@@ -1,25 +1,29 @@
-"""JSON to records: one object a line, or one document that holds a list of them."""
+"""JSON to records: one object per line, or one document that holds a list of them; tasks of Label Studio."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from glassbert.data.examples import BadRow
 from glassbert.data.rows.lines import Lines
-from glassbert.data.rows.record import Record
+from glassbert.data.rows.record import Notes, Record, Unusable
 from glassbert.errors import DataError
+
+if TYPE_CHECKING:
+    from glassbert.data.rows.source import Source
 
 
 def looks_like_json(lines: Lines) -> bool:
-    """Tell whether the first line that is not blank begins JSON; a text may begin with a bracket, too."""
+    """Return whether the first line that is not blank begins JSON; a text may begin with a bracket, too."""
     first = "".join(lines.peek_texts(1)).strip()
     if first.startswith("["):
         return first[1:].lstrip()[:1] in ("", "{")
     return first.startswith("{") and first[1:].lstrip()[:1] in ("", '"', "}")
 
 
-def read_objects(lines: Lines) -> Iterator[Record | BadRow]:
+def read_objects(source: "Source") -> Iterator[Record | BadRow]:
     """Yield the objects of JSON lines, of a list, or of the list under "data"."""
+    lines = source.lines
     if _is_document(lines):
         yield from _document_objects(lines)
         return
@@ -43,7 +47,7 @@ def _is_document(lines: Lines) -> bool:
     except (ValueError, RecursionError):
         if first.startswith("["):
             return True
-        # Either a document over many lines or a first line that is damaged: then the next opens an object.
+        # Either a document over many lines, or a damaged first line: then the next one opens an object.
         return not any(text.lstrip().startswith("{") for text in lines.peek_texts(2)[1:])
     return is_list and len(lines.peek_texts(2)) == 1
 
@@ -56,7 +60,7 @@ def _document_objects(lines: Lines) -> Iterator[Record | BadRow]:
             f"{lines.name}:{error.lineno}: not JSON ({error.msg}, column {error.colno})"
         ) from None
     except RecursionError:
-        raise DataError(f"{lines.name}: lists within lists, too deep to be read") from None
+        raise DataError(f"{lines.name}: lists within lists, too deep to read") from None
     if isinstance(value, list):
         for number, item in enumerate(value):
             yield _record(item, f"{lines.name}:[{number}]")
@@ -76,4 +80,19 @@ def _listed(value: Any, where: str) -> Iterator[Record | BadRow]:
 def _record(value: Any, where: str) -> Record | BadRow:
     if isinstance(value, dict):
         return Record(where, value)
-    return BadRow(where, f"a {type(value).__name__} where a JSON object was expected")
+    return BadRow(where, f"expected a JSON object, got a {type(value).__name__}")
+
+
+def label_studio_task(
+    values: Mapping[str, Any], notes: Notes
+) -> tuple[dict[str, Any], list[dict[str, Any]] | None]:
+    """Return the data of a Label Studio task, and the result of its first annotation not cancelled."""
+    data = values.get("data")
+    if not isinstance(data, dict):
+        raise Unusable('no object under "data"; expected a task of Label Studio')
+    annotations = values.get("annotations", values.get("completions")) or []
+    done = [one for one in annotations if isinstance(one, dict) and not one.get("was_cancelled")]
+    if len(done) > 1:
+        notes.count("texts with several annotations, of which the first is used")
+    result = done[0].get("result") if done else None
+    return data, [region for region in result if isinstance(region, dict)] if result is not None else None

@@ -1,19 +1,23 @@
-"""Parquet to records, with the package pyarrow if it is there."""
+"""Parquet to records, by the package pyarrow if it is installed."""
 
 import importlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from glassbert.data.rows.record import Record
 from glassbert.errors import DataError, UserError
 
+if TYPE_CHECKING:
+    from glassbert.data.rows.source import Source
+
 _BATCH_ROWS = 1024
 
 
-def read_parquet(path: Path) -> Iterator[Record]:
-    """Yield the rows of a file, part by part; numbers of classes are given the names that the file has."""
+def read_parquet(source: "Source") -> Iterator[Record]:
+    """Yield the rows of a file, batch by batch; class numbers become the names that the schema has."""
+    path = Path(source.name)
     try:
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError:
@@ -34,7 +38,7 @@ def read_parquet(path: Path) -> Iterator[Record]:
                     yield Record(f"{path}:{number}", row)
     except pyarrow.ArrowException as error:
         raise DataError(
-            f"{path}: not parquet ({' '.join(str(error).split())}); fetch the file again"
+            f"{path}: not parquet ({' '.join(str(error).split())}); copy the file again"
         ) from None
 
 
@@ -46,7 +50,7 @@ def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
         return {}
     found = {}
     for column, feature in features.items():
-        # A list of classes is written in two ways, by old and new versions.
+        # Old and new versions write a list of classes differently.
         inner = feature.get("feature", feature) if isinstance(feature, dict) else feature[0]
         if isinstance(inner, dict) and inner.get("_type") == "ClassLabel" and inner.get("names"):
             found[column] = inner["names"]
@@ -57,5 +61,5 @@ def _named(value: Any, names: list[str]) -> Any:
     if isinstance(value, list):
         return [_named(item, names) for item in value]
     if value == -1:
-        return None  # how that library writes that there is no label
+        return None  # how `datasets` marks a missing label
     return names[value] if isinstance(value, int) and 0 <= value < len(names) else value

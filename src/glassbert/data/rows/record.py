@@ -1,13 +1,14 @@
-"""What the readers hand to each other: records, remarks, and the reason why a value is of no use."""
+"""What readers pass to each other: records, notes, and the reason why a row cannot be used."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row, or an object of JSON: what stands in it under which name, and where it stands."""
+    """A row or a JSON object: its place in the file, and its values by name."""
 
     where: str
     values: dict[str, Any]
@@ -24,19 +25,44 @@ class Notes:
         self._counts: Counter[str] = Counter()
 
     def say(self, remark: str) -> None:
-        """Take down a remark."""
+        """Add a remark."""
         self._counts.setdefault(remark, 0)
 
     def count(self, event: str) -> None:
-        """Count an event that may come more than once."""
+        """Count an event that may happen more than once."""
         self._counts[event] += 1
 
     def lines(self) -> list[str]:
-        """Return the remarks, those that were counted with their count."""
+        """Return the remarks, with the counts of those that were counted."""
         return [f"{note}: {count:,}" if count else note for note, count in self._counts.items()]
+
+
+def text_of(values: Mapping[str, Any], role: str) -> str:
+    """Return the text under ``role``; raise Unusable if it is missing, blank or not a string."""
+    if role not in values:
+        raise Unusable(f"no {role}; name its column with --set data.columns.{role}=NAME")
+    text = values[role]
+    if not isinstance(text, str):
+        raise Unusable(f"the {role} is not a string but {shown(text)}")
+    if not text.strip():
+        raise Unusable(f"the {role} is empty")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Unusable(f"the {role} holds half of a character (a lone surrogate)") from None
+    return text
 
 
 def shown(value: object, length: int = 40) -> str:
     """Return ``value`` as an error message shows it: quoted, on one line, not too long."""
     text = value if isinstance(value, str) else repr(value)
     return repr(text if len(text) <= length else text[: length - 3] + "...")
+
+
+def nearest_place(text: str, part: str, start: int) -> int | None:
+    """Return the place of ``part`` in ``text`` that is nearest to ``start``; None if it is not there."""
+    start = max(start, 0)
+    before = text.rfind(part, 0, start + len(part))
+    after = text.find(part, start)
+    places = [place for place in (before, after) if place >= 0]
+    return min(places, key=lambda place: abs(place - start), default=None)

@@ -1,17 +1,17 @@
-"""CSV and TSV: rows of cells to records by role.
+"""CSV, TSV and plain text: lines to records by role.
 
-TSV has no quotes: a `"` is a character of the text. CSV has the quotes of RFC 4180, in which a cell may
-hold commas, quotes and line ends.
+TSV has no quotes: a `"` is a character of the text. CSV has the quotes of RFC 4180: a quoted cell may hold
+commas, quotes and line ends.
 """
 
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from glassbert.data.examples import BadRow, ReadOptions, TaskName
+from glassbert.data.examples import BadRow
 from glassbert.data.rows.columns import (
-    REQUIRED,
-    check_roles,
+    Roles,
     find_columns,
     guess_columns,
     is_number,
@@ -22,9 +22,12 @@ from glassbert.data.rows.lines import Ahead, Lines
 from glassbert.data.rows.record import Notes, Record, shown
 from glassbert.errors import DataError, UserError
 
+if TYPE_CHECKING:
+    from glassbert.data.rows.source import Source
+
 _SAMPLE_ROWS = 200
 _DELIMITERS = (",", "\t", ";")
-# A quote that is never closed takes in all that follows: it is told when the cell has become this long.
+# A quote that is never closed swallows all that follows: it is reported once the cell is this long.
 _LONGEST_CELL = 1 << 24
 
 
@@ -35,28 +38,43 @@ class _Row:
     problem: str | None = None
 
 
-def read_table(
-    task: TaskName, lines: Lines, format: str, options: ReadOptions, notes: Notes, *, is_stream: bool = False
-) -> Iterator[Record | BadRow]:
-    """Yield the rows of a table by role.
+def read_csv(source: "Source") -> Iterator[Record | BadRow]:
+    """Yield the rows of a CSV file by role."""
+    return _read_table(source, Ahead(_csv_rows(source.lines, source.notes)))
 
-    Args:
-        is_stream: rows may come slowly, one at a time: look ahead only where nothing else tells the columns.
-    """
-    rows = Ahead(_csv_rows(lines, notes) if format == "csv" else _tsv_rows(lines))
+
+def read_tsv(source: "Source") -> Iterator[Record | BadRow]:
+    """Yield the rows of a TSV file by role."""
+    return _read_table(source, Ahead(_tsv_rows(source.lines)))
+
+
+def looks_like_tsv(lines: Lines) -> bool:
+    """Return whether the first line that is not blank has a tab."""
+    return any("\t" in line for line in lines.peek_texts(1))
+
+
+def read_text(source: "Source") -> Iterator[Record | BadRow]:
+    """Yield each line as a text; in a stream the blank ones too, since every line gets an answer."""
+    for line in source.lines:
+        if line.strip() or source.is_stream:
+            yield Record(source.lines.where, {"text": line})
+
+
+def _read_table(source: "Source", rows: Ahead[_Row]) -> Iterator[Record | BadRow]:
     first = next(iter(rows.peek(1)), None)
     if first is None:
         return
     if first.problem is not None:
         raise DataError(f"{first.where}: {first.problem}")
-    told = check_roles(task, options.columns)
-    sample = [first.cells] if is_stream else _sample(rows)
-    if _has_header(task, sample, told, lines.name):
+    roles, told, name, notes = source.schema, source.columns, source.name, source.notes
+    # A stream may bring its rows one at a time: look ahead only where nothing else shows the columns.
+    sample = [first.cells] if source.is_stream else _sample(rows)
+    if _has_header(roles, sample, told, name):
         names = [cell.strip() for cell in next(rows).cells]
-        columns = _named_columns(task, names, told, lines.name, notes, [] if is_stream else sample[1:])
+        columns = _named_columns(roles, names, told, name, notes, [] if source.is_stream else sample[1:])
     else:
-        is_plain = len(first.cells) == len(REQUIRED[task])
-        columns = _numbered_columns(task, sample if is_plain else _sample(rows), told, lines.name, notes)
+        is_plain = len(first.cells) == len(roles.required)
+        columns = _numbered_columns(roles, sample if is_plain else _sample(rows), told, name, notes)
     yield from _records(rows, columns, len(first.cells))
 
 
@@ -102,16 +120,16 @@ def _csv_rows(lines: Lines, notes: Notes) -> Iterator[_Row]:
 
 
 def _delimiter(lines: Lines, notes: Notes) -> str:
-    """Return what parts the cells: a comma, or what the first line has instead."""
+    """Return what separates the cells: a comma, or what the first line has instead."""
     first = "".join(lines.peek_texts(1))
     delimiter = next((delimiter for delimiter in _DELIMITERS if delimiter in first), ",")
     if delimiter != ",":
-        notes.say(f"cells are parted by {delimiter!r}")
+        notes.say(f"cells are separated by {delimiter!r}")
     return delimiter
 
 
-def _has_header(task: TaskName, rows: list[list[str]], told: dict[str, str], name: str) -> bool:
-    """Tell whether the first row names the columns: by usual names, or by words above a column of numbers."""
+def _has_header(roles: Roles, rows: list[list[str]], told: dict[str, str], name: str) -> bool:
+    """Return whether the first row is a header: usual names, or words above a column of numbers."""
     first = rows[0]
     by_name = [column for column in told.values() if not column.isdecimal()]
     for column in by_name:
@@ -122,8 +140,8 @@ def _has_header(task: TaskName, rows: list[list[str]], told: dict[str, str], nam
     others = [row for row in rows[1:] if len(row) == len(first)]
     if any(map(is_number, first)):
         return False
-    found = find_columns(task, first, {})
-    if all(role in found for role in REQUIRED[task]):
+    found = find_columns(roles, first, {})
+    if all(role in found for role in roles.required):
         return True
     for role in {"label", "score"} & set(found):
         place = first.index(found[role])
@@ -135,18 +153,18 @@ def _has_header(task: TaskName, rows: list[list[str]], told: dict[str, str], nam
 
 
 def _named_columns(
-    task: TaskName, names: list[str], told: dict[str, str], name: str, notes: Notes, rows: list[list[str]]
+    roles: Roles, names: list[str], told: dict[str, str], name: str, notes: Notes, rows: list[list[str]]
 ) -> dict[str, int]:
-    """Return the columns of a table with a header; those of unknown names by what is left, or by ``rows``."""
+    """Return the columns of a table with a header; those of unknown names by elimination, or by ``rows``."""
     for column in told.values():
         if named(column, names) is None:
             raise UserError(f"{name}: no column {column!r}; the columns are {', '.join(map(shown, names))}")
-    found = find_columns(task, names, told)
+    found = find_columns(roles, names, told)
     if rows and found:
-        found |= take_what_is_left(task, found, names)
+        found |= take_what_is_left(roles, found, names)
     elif rows:
-        found = {role: names[column] for role, column in (guess_columns(task, rows) or {}).items()}
-    for role in REQUIRED[task]:
+        found = {role: names[column] for role, column in (guess_columns(roles, rows) or {}).items()}
+    for role in roles.required:
         if role not in found:
             raise DataError(
                 f"{name}: none of the columns {', '.join(map(shown, names))} is known as the {role}; "
@@ -163,7 +181,7 @@ def _named_columns(
 
 
 def _numbered_columns(
-    task: TaskName, rows: list[list[str]], told: dict[str, str], name: str, notes: Notes
+    roles: Roles, rows: list[list[str]], told: dict[str, str], name: str, notes: Notes
 ) -> dict[str, int]:
     """Return the columns of a table without a header."""
     num_columns = len(rows[0])
@@ -171,18 +189,18 @@ def _numbered_columns(
     for role, column in columns.items():
         if column >= num_columns:
             raise UserError(f"{name}: data.columns.{role}={column}; the columns are 0 to {num_columns - 1}")
-    missing = [role for role in REQUIRED[task] if role not in columns]
+    missing = [role for role in roles.required if role not in columns]
     left = [column for column in range(num_columns) if column not in columns.values()]
     if told and len(missing) == len(left):
         columns |= dict(zip(missing, left, strict=True))
     elif not told:
-        columns = guess_columns(task, rows) or {}
-    if not all(role in columns for role in REQUIRED[task]):
+        columns = guess_columns(roles, rows) or {}
+    if not all(role in columns for role in roles.required):
         cells = ", ".join(f"{number}: {shown(cell)}" for number, cell in enumerate(rows[0]))
-        wanted = (*REQUIRED[task], "answers" if task == "answer" else "label")
+        wanted = (*roles.required, *roles.optional[:1])
         raise DataError(
-            f"{name}: {num_columns} columns without a header, which does not tell what they hold ({cells}); "
-            f"say it with {' '.join(f'--set data.columns.{role}=NUMBER' for role in wanted)}"
+            f"{name}: {num_columns} columns without a header, and it is unclear what they hold ({cells}); "
+            f"name them with {' '.join(f'--set data.columns.{role}=NUMBER' for role in wanted)}"
         )
     notes.say("no header: " + ", ".join(f"column {column} is the {role}" for role, column in columns.items()))
     return columns

@@ -34,7 +34,8 @@ from glassbert.metrics.answers import (
 from glassbert.metrics.calibration import Calibration, fit_temperature, score_calibration
 from glassbert.model.bert import Output
 from glassbert.model.layout import Layout, unpack
-from glassbert.tasks.answer.rows import answers_by_number, placed_answer, remarks, right_answers, survey
+from glassbert.tasks.answer.labels import answers_by_number, placed_answer, remarks, right_answers, survey
+from glassbert.tasks.answer.rows import ANSWER, AnswerSchema
 from glassbert.tasks.answer.spans import (
     ScoredSpan,
     best_spans,
@@ -221,6 +222,14 @@ class Extract:
             "threshold": self.threshold,
             "temperature": self.temperature,
         }
+
+    @property
+    def schemas(self) -> Sequence[AnswerSchema]:
+        return (ANSWER,)
+
+    @property
+    def thresholds(self) -> Mapping[str, Any]:
+        return {}
 
     @property
     def best_by(self) -> str:

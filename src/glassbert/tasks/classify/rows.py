@@ -1,151 +1,235 @@
-"""Labels of classify and pair, checked before the first step: which there are, and how much each counts."""
+"""The rows of classify and pair: texts with labels or scores, and which of the two a file has."""
 
+import ast
 import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from glassbert.data.examples import BadRow, Kind, TextExample
+from glassbert.data.rows.columns import find_columns, is_number
+from glassbert.data.rows.json_rows import label_studio_task
+from glassbert.data.rows.record import Notes, Record, Unusable, shown
+from glassbert.data.rows.schema import Schema
+from glassbert.data.rows.source import Source
 
-from glassbert.data.examples import Kind, TextExample
-from glassbert.data.rows.lines import open_lines
-from glassbert.data.rows.record import Notes
-from glassbert.errors import DataError, UserError
-
-MAX_LABELS = 1000
-"""More different labels than this are ids, or texts in the wrong column."""
-_NAMED = 5
+_SEPARATORS = ("|", ";", ",")
 
 
-def kind_of(examples: Sequence[TextExample]) -> Kind:
-    """Return what the examples are labelled with."""
-    if any(example.score is not None for example in examples):
-        return "regression"
-    return "multi" if any(len(example.labels) != 1 for example in examples) else "single"
+@dataclass(frozen=True, slots=True)
+class RawRow:
+    """A text whose label is still as the file has it: a string, a list, or None without one."""
+
+    text: str
+    pair: str | None
+    label: str | tuple[str, ...] | None
+    is_score: bool
+    """Whether the name of the column says that it holds scores."""
+    where: str
 
 
-def label_set(examples: Iterable[TextExample]) -> tuple[str, ...]:
-    """Return the labels in the order of the logits: numbers by their value, others as text."""
-    found = {label for example in examples for label in example.labels}
-    try:
-        return tuple(sorted(found, key=lambda label: (float(label), label)))
-    except ValueError:
-        return tuple(sorted(found))
+@dataclass(frozen=True, kw_only=True)
+class TextSchema(Schema[TextExample]):
+    """The rows of classify or pair."""
+
+    def example(self, row: Record, notes: Notes) -> TextExample:
+        return finish(self._raw(row, None), None)
+
+    def read(self, source: Source) -> Iterator[TextExample | BadRow]:
+        kind = source.options.kind
+        for row in self._raw_rows(source):
+            yield row if isinstance(row, BadRow) else finish(row, kind)
+
+    def read_all(self, source: Source) -> tuple[list[TextExample | BadRow], Kind | None]:
+        return finish_all(list(self._raw_rows(source)), source.options.kind, source.notes)
+
+    def format_of_objects(self, objects: Sequence[Record], told: object) -> str | None:
+        is_task = any(isinstance(item.values.get("data"), dict) for item in objects)
+        return "labelstudio" if is_task and "labelstudio" in self.formats else None
+
+    def rows(self, source: Source) -> Iterator[Record | BadRow]:
+        if source.format != "labelstudio":
+            return source.rows()
+        return (self._label_studio_row(item, source) for item in source.records())
+
+    def _raw_rows(self, source: Source) -> Iterator[RawRow | BadRow]:
+        return self.each(source, lambda row: self._raw(row, source.options.kind))
+
+    def _raw(self, row: Record, kind: Kind | None) -> RawRow:
+        text, pair = row.values["text"], row.values["pair"] if "pair" in self.required else None
+        for role in ("score", "label") if kind == "regression" else ("label", "score"):
+            if role in row.values:
+                return RawRow(text, pair, _label(row.values[role]), role == "score", row.where)
+        return RawRow(text, pair, None, False, row.where)
+
+    def _label_studio_row(self, item: Record | BadRow, source: Source) -> Record | BadRow:
+        if isinstance(item, BadRow):
+            return item
+        try:
+            data, result = label_studio_task(item.values, source.notes)
+        except Unusable as problem:
+            return BadRow(item.where, str(problem))
+        columns = find_columns(self, list(data), source.columns)
+        row: dict[str, Any] = {role: data[name] for role, name in columns.items() if role in self.required}
+        values = [region.get("value") for region in result or []]
+        choices = [value["choices"] for value in values if isinstance(value, dict) and "choices" in value]
+        return Record(item.where, {**row, "label": list(chain(*choices)) if choices else None})
 
 
-def check_labels(
-    kind: Kind, labels: Sequence[str], train: Sequence[TextExample], dev: Sequence[TextExample]
-) -> list[str]:
-    """Refuse examples that nothing can be learnt from; return what the user should know of the others."""
-    if kind == "regression":
-        return _check_scores(train, dev)
-    if kind_of(dev) == "regression":
-        raise DataError(f"{dev[0].where}: a score came, but the training rows have labels")
-    if not labels:
-        raise DataError("no training row has a label; name the column that holds it")
-    if len(labels) < 2 and kind == "single":
-        raise DataError(
-            f"all {len(train)} training rows have the label {labels[0]!r}; at least two different are needed"
-        )
-    if len(labels) > min(MAX_LABELS, len(train) - 1):
-        raise DataError(
-            f"{len(labels)} different labels in {len(train)} rows, such as {labels[0]!r}; "
-            "is the label in another column? for numbers, set data.kind=regression"
-        )
-    known = set(labels)
-    for example in dev:
-        for label in example.labels:
-            if label not in known:
-                raise DataError(
-                    f"{example.where}: label {label!r} is in no training row; the training rows have "
-                    f"{_listed(labels)}"
-                )
-    if kind == "single" and kind_of(dev) == "multi":
-        culprit = next(example for example in dev if len(example.labels) != 1)
-        raise DataError(
-            f"{culprit.where}: {len(culprit.labels)} labels; every training row has one. For rows with any "
-            "number of labels set data.kind=multi"
-        )
-    return _notes(labels, train, dev)
+CLASSIFY = TextSchema(
+    task="classify",
+    required=("text",),
+    optional=("label", "score"),
+    formats=("csv", "tsv", "text", "labelstudio"),
+)
+PAIR = TextSchema(task="pair", required=("text", "pair"), optional=("label", "score"))
+SCHEMAS = {schema.task: schema for schema in (CLASSIFY, PAIR)}
 
 
-def class_weights(
-    wanted: str, kind: Kind, labels: Sequence[str], train: Sequence[TextExample]
-) -> NDArray[np.float32] | None:
-    """Return how much each label counts in the loss, (C,); None when all count the same.
-
-    Args:
-        wanted: none, balanced, or a file: JSON ({"label": weight}), or lines of a label, a tab, a weight.
-    """
-    if wanted == "none":
+def _label(value: Any) -> str | tuple[str, ...] | None:
+    if isinstance(value, str):
+        text = value.strip()
+        return _listed(text) if text.startswith("[") and text.endswith("]") else text
+    if value is None:
         return None
-    if kind == "regression":
-        raise UserError(f"task.class_weights={wanted}: a regression has no classes; remove it")
-    counts = Counter(label for example in train for label in example.labels)
-    numbers = np.array([counts[label] for label in labels], dtype=np.float64)
-    if wanted == "balanced":
-        if kind == "multi":  # as many times as there are rows without the label
-            return ((len(train) - numbers) / numbers).clip(min=1.0).astype(np.float32)
-        return (len(train) / (len(labels) * numbers)).astype(np.float32)
-    weights = np.array(_read_weights(Path(wanted), labels))
-    if kind == "single":
-        # A mean of 1 over the training rows leaves the size of a step to the learning rate alone.
-        weights *= numbers.sum() / (weights @ numbers)
-    return weights.astype(np.float32)
+    if isinstance(value, dict) and isinstance(value.get("choices"), list):
+        value = value["choices"]
+    if isinstance(value, list):
+        return _names(value)
+    return _name(value)
 
 
-def _check_scores(train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[str]:
-    for example in (*train, *dev):
-        if example.score is None:
-            raise DataError(
-                f"{example.where}: no score, but other rows have one; add it or leave the row out"
-            )
-    scores = np.array([example.score for example in train])
-    if scores.min() == scores.max():
-        raise DataError(f"all {len(train)} training rows have the score {scores[0]:g}; nothing can be learnt")
-    return [f"scores from {scores.min():g} to {scores.max():g}, mean {scores.mean():.3g}"]
+def _listed(text: str) -> str | tuple[str, ...]:
+    """Return the labels of a list in a cell, written as in JSON or in Python."""
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            value = parse(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if isinstance(value, list):
+            return _names(value)
+    return text
 
 
-def _notes(labels: Sequence[str], train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[str]:
-    counts = Counter(label for example in train for label in example.labels)
-    notes = [f"{len(labels)} labels: {_listed([f'{label} ({counts[label]:,})' for label in labels])}"]
-    seen = {label for example in dev for label in example.labels}
-    unseen = [label for label in labels if label not in seen]
-    if dev and unseen:
-        notes.append(f"no held-out row has the label {_listed(unseen)}: nothing will be known of it")
-    return notes
+def _names(values: Sequence[Any]) -> tuple[str, ...]:
+    names = tuple(_name(value) for value in values)
+    for name in names:
+        if not name:
+            raise Unusable("an empty label")
+        if names.count(name) > 1:
+            raise Unusable(f"label {shown(name)} is given twice; expected a list of the labels that apply")
+    return names
 
 
-def _listed(labels: Sequence[str]) -> str:
-    shown = ", ".join(labels[:_NAMED])
-    return shown if len(labels) <= _NAMED else f"{shown} and {len(labels) - _NAMED} more"
+def _name(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value).strip()
+    raise Unusable(f"the label is {shown(value)}; expected a string, a number or a list of them")
 
 
-def _read_weights(path: Path, labels: Sequence[str]) -> list[float]:
-    if not path.is_file():
-        raise UserError(
-            f"task.class_weights={path}: expected none, balanced, or a file; there is no such file"
-        )
-    text = "\n".join(open_lines(path, Notes()))
+def finish_all(
+    rows: Sequence[RawRow | BadRow], kind: Kind | None, notes: Notes
+) -> tuple[list[TextExample | BadRow], Kind | None]:
+    """Read the labels of a whole file; return the examples and the kind of their labels, None without any."""
+    raw = [row for row in rows if isinstance(row, RawRow)]
+    labels = [row.label for row in raw if row.label not in (None, "")]
+    if not labels:
+        return [row if isinstance(row, BadRow) else _unlabelled(row) for row in rows], None
+    cells = [label for label in labels if isinstance(label, str)]
+    if kind is None:
+        lists = [label for label in labels if isinstance(label, tuple)]
+        kind = _kind_of(cells, lists, any(row.is_score for row in raw), notes)
+    separator = _separator(cells) if kind == "multi" else None
+    if separator is not None:
+        notes.say(f"labels are split at {separator!r}")
+    if kind == "multi":
+        for row in raw:
+            if row.label in ("", ()):
+                notes.count("rows without any label")
+    return [row if isinstance(row, BadRow) else _finished(row, kind, separator) for row in rows], kind
+
+
+def finish(row: RawRow, kind: Kind | None) -> TextExample:
+    """Read the label of a row on its own, if it has one that can be read."""
+    if row.label in (None, ""):
+        return _unlabelled(row)
+    if kind is None:
+        is_list = isinstance(row.label, tuple)
+        kind = "regression" if row.is_score and not is_list else "multi" if is_list else "single"
+    cells = [row.label] if isinstance(row.label, str) else []
+    example = _finished(row, kind, _separator(cells) if kind == "multi" else None)
+    return example if isinstance(example, TextExample) else _unlabelled(row)
+
+
+def _finished(row: RawRow, kind: Kind, separator: str | None) -> TextExample | BadRow:
     try:
-        content = json.loads(text) if text.lstrip().startswith("{") else dict(_pairs(text))
-        weights = {str(label): float(weight) for label, weight in content.items()}
-    except (ValueError, TypeError) as error:
-        raise DataError(
-            f"{path}: expected a label, a tab and a number on each line, or JSON ({error})"
-        ) from None
-    missing = [label for label in labels if label not in weights]
-    if missing:
-        raise DataError(f"{path}: no weight for the label {_listed(missing)}; add it")
-    for label, weight in weights.items():
-        if not 0 < weight < float("inf"):
-            raise DataError(f"{path}: weight {weight} of {label!r}; expected a number above 0")
-    return [weights[label] for label in labels]
+        labels, score = _read_label(row.label, kind, separator)
+    except Unusable as problem:
+        return BadRow(row.where, str(problem))
+    return TextExample(row.text, row.pair, labels, score, row.where)
 
 
-def _pairs(text: str) -> Iterable[tuple[str, str]]:
-    for line in text.splitlines():
-        if line.strip():
-            label, _, weight = line.rpartition("\t")
-            yield label, weight
+def _unlabelled(row: RawRow) -> TextExample:
+    return TextExample(row.text, row.pair, (), None, row.where)
+
+
+def _read_label(
+    label: str | tuple[str, ...] | None, kind: Kind, separator: str | None
+) -> tuple[tuple[str, ...], float | None]:
+    if label is None:
+        raise Unusable("no label, though other rows have one")
+    if kind == "multi":
+        return _split(label, separator) if isinstance(label, str) else label, None
+    if isinstance(label, tuple):
+        if len(label) != 1:
+            raise Unusable(f"{len(label)} labels; expected one, or set data.kind=multi")
+        label = label[0]
+    if not label:
+        raise Unusable("no label, though other rows have one")
+    return ((label,), None) if kind == "single" else ((), _number(label))
+
+
+def _split(cell: str, separator: str | None) -> tuple[str, ...]:
+    parts = [cell] if separator is None else cell.split(separator)
+    return _names([part for part in map(str.strip, parts) if part])
+
+
+def _number(cell: str) -> float:
+    if not is_number(cell):
+        raise Unusable(f"the score is {shown(cell)}; expected a number")
+    return float(cell)
+
+
+def _kind_of(cells: Sequence[str], lists: Sequence[tuple[str, ...]], is_score: bool, notes: Notes) -> Kind:
+    """Return the kind that the labels look like; note a guess that could be wrong."""
+    if lists:
+        return "multi" if any(len(labels) != 1 for labels in lists) else "single"
+    num_numbers = sum(map(is_number, cells))
+    if is_score and num_numbers * 2 > len(cells):
+        return "regression"
+    if num_numbers == len(cells) and any(not float(cell).is_integer() for cell in cells):
+        notes.say(
+            "labels are numbers with fractions, read as scores; set data.kind=single if they are classes"
+        )
+        return "regression"
+    if any("|" in cell for cell in cells):
+        notes.say("some labels hold '|', read as several labels; set data.kind=single if they are one")
+        return "multi"
+    with_comma = [cell for cell in cells if "," in cell]
+    if with_comma and {part for cell in with_comma for part in _split(cell, ",")} <= set(cells):
+        notes.say(
+            "some labels hold ',', read as several labels, since other rows have each of them alone; "
+            "set data.kind=single if they are one"
+        )
+        return "multi"
+    if with_comma:
+        notes.say("some labels hold ',', read as one label; set data.kind=multi if they are several")
+    return "single"
+
+
+def _separator(cells: Sequence[str]) -> str | None:
+    """Return the first of the usual separators that is in any cell."""
+    return next((separator for separator in _SEPARATORS if any(separator in cell for cell in cells)), None)

@@ -28,7 +28,8 @@ from glassbert.metrics.classes import classification, multi_label
 from glassbert.metrics.regression import regression
 from glassbert.metrics.thresholds import threshold_for
 from glassbert.model.bert import Output
-from glassbert.tasks.classify.rows import check_labels, class_weights, kind_of, label_set
+from glassbert.tasks.classify.labels import check_labels, class_weights, kind_of, label_set
+from glassbert.tasks.classify.rows import CLASSIFY, PAIR, SCHEMAS, TextSchema
 from glassbert.tasks.long_text import excerpts
 from glassbert.tasks.task import HeadSpec, Input, Report, TaskSettings, Tuning, length_limit, with_specials
 from glassbert.text.wordpiece.tokenizer import Tokenizer
@@ -176,6 +177,10 @@ class Classify:
             **({"threshold": self.threshold} if self.kind == "multi" else {}),
             **({"thresholds": dict(self.thresholds)} if self.thresholds else {}),
         }
+
+    @property
+    def schemas(self) -> Sequence[TextSchema]:
+        return (CLASSIFY, PAIR) if self.takes_any else (SCHEMAS[self.name],)
 
     @property
     def best_by(self) -> str:

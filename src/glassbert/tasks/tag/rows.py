@@ -1,56 +1,236 @@
-"""What the examples of tag say: their labels, checked before the first step, and where their spans lie."""
+"""The rows of tag: texts with spans, as JSON objects in the shapes of annotation tools and data sets.
 
-from collections import Counter
-from collections.abc import Sequence
+    spans        {"text", "spans" or "entities": [{"start", "end", "label"} or [start, end, label]...]}
+    doccano      {"text", "label": [[start, end, label]...]}, or "entities": [{"start_offset", ...}...]
+    cluener      {"text", "label": {label: {surface: [[start, last]...]}}}
+    labelstudio  {"data": {"text"}, "annotations": [{"result": [{"value": {"start", "end", "labels"}}...]}]}
+    tokens       {"tokens": [...], "tags": [...]}; files in CoNLL columns are read as such objects
 
-from glassbert.data.corpus.shards import starts_word
-from glassbert.data.examples import Span, TagExample
-from glassbert.errors import DataError
-from glassbert.tasks.tag.scheme import Placement, place
-from glassbert.text.alignment import as_offsets
-from glassbert.text.piece_stream import stream_pieces
-from glassbert.text.wordpiece.tokenizer import Tokenizer
+Where the shape has the words of a span, they are compared with the text, and a wrong place is repaired if
+possible.
+"""
 
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-def check_labels(train: Sequence[TagExample], dev: Sequence[TagExample]) -> tuple[list[str], list[str]]:
-    """Return the labels in the order of their tags, and remarks; what cannot be learnt from is refused."""
-    counts = Counter(span.label for example in train for span in right_spans(example))
-    if not counts:
-        raise DataError(
-            f"none of the {len(train)} training rows has a span; is this the right file or format?"
-        )
-    seen = set()
-    for example in dev:
-        for span in right_spans(example):
-            if span.label not in counts:
-                raise DataError(
-                    f"{example.where}: label {span.label!r} is in no training row; the training rows have "
-                    f"{', '.join(sorted(counts))}"
-                )
-            seen.add(span.label)
-    notes = [
-        f"{len(counts)} labels: " + ", ".join(f"{label} ({counts[label]:,})" for label in sorted(counts))
-    ]
-    unseen = sorted(set(counts) - seen)
-    if dev and unseen:
-        notes.append(f"no held-out row has the label {', '.join(unseen)}: nothing will be known of it")
-    return sorted(counts), notes
+from glassbert.data.examples import BadRow, Span, TagExample
+from glassbert.data.rows.columns import find_columns
+from glassbert.data.rows.conll import looks_like_conll
+from glassbert.data.rows.json_rows import label_studio_task
+from glassbert.data.rows.lines import Lines
+from glassbert.data.rows.record import Notes, Record, Unusable, nearest_place, shown, text_of
+from glassbert.data.rows.schema import Schema
+from glassbert.data.rows.schemes import TagScheme, join_tokens, tagged_text
+from glassbert.data.rows.source import Source
+
+_STARTS = ("start", "start_offset", "begin", "start_idx")
+_ENDS = ("end", "end_offset", "end_idx")
+_LABELS = ("label", "labels", "type", "tag", "entity_type", "entity_group", "entity")
+_WORDS = ("text", "surface", "word", "entity", "mention")
 
 
-def right_spans(example: TagExample) -> tuple[Span, ...]:
-    """Return the spans of an example; one that nobody has labelled is refused."""
-    if example.spans is None:
-        raise DataError(
-            f"{example.where}: the row has no spans, not even an empty list; label it or remove it"
-        )
-    return example.spans
+@dataclass(frozen=True, slots=True)
+class _RawSpan:
+    """A span as the file has it."""
+
+    start: Any
+    end: Any
+    label: Any
+    words: str | None
 
 
-def survey(examples: Sequence[TagExample], tokenizer: Tokenizer) -> Placement:
-    """Return how the spans of all examples fall on pieces."""
-    is_word_start = starts_word(tokenizer.vocabulary)
-    placement = Placement()
-    texts = [example.text for example in examples]
-    for example, pieces in zip(examples, stream_pieces(tokenizer, texts), strict=True):
-        placement += place(right_spans(example), as_offsets(pieces.offsets), is_word_start[pieces.ids])[1]
-    return placement
+@dataclass(frozen=True, kw_only=True)
+class TagSchema(Schema[TagExample]):
+    """The rows of tag."""
+
+    def example(self, row: Record, notes: Notes) -> TagExample:
+        if "spans" not in row.values:
+            return TagExample(row.values["text"], None, row.where)
+        return _example(row, None, {}, TagScheme(), notes)
+
+    def read(self, source: Source) -> Iterator[TagExample | BadRow]:
+        shape = source.options.format if source.options.format in ("tokens", *_SHAPES) else None
+        scheme = TagScheme()
+        for record in source.records():
+            if isinstance(record, BadRow):
+                yield record
+                continue
+            try:
+                yield _example(record, shape, source.told, scheme, source.notes)
+            except Unusable as problem:
+                yield BadRow(record.where, str(problem))
+        scheme.log(source.notes)
+
+    def format_of_lines(self, format: str, lines: Lines, *, can_look_ahead: bool) -> str:
+        if format not in ("tsv", "text"):
+            return format
+        return "conll" if can_look_ahead and looks_like_conll(lines) else "text"
+
+    def format_of_objects(self, objects: Sequence[Record], told: Mapping[str, str]) -> str | None:
+        return next((shape for item in objects if (shape := _shape_of(item.values, told))), None)
+
+
+TAG = TagSchema(
+    task="tag",
+    required=("text",),
+    optional=("spans", "tokens", "tags"),
+    formats=("conll", "spans", "doccano", "cluener", "labelstudio", "tokens", "text"),
+    missing="no spans, though other rows have them; an empty list says that there are none",
+)
+
+
+def _shape_of(values: Mapping[str, Any], told: Mapping[str, str]) -> str | None:
+    """Return the shape of an object; None if it has no annotation."""
+    if isinstance(values.get("data"), dict):
+        return "labelstudio"
+    columns = _columns(values, told)
+    if "tokens" in columns:
+        return "tokens"
+    annotation = values.get(columns.get("spans", ""))
+    if annotation is None:
+        return None
+    if isinstance(annotation, dict):
+        return "cluener"
+    first = annotation[0] if isinstance(annotation, list) and annotation else None
+    if isinstance(first, dict):
+        return "doccano" if "start_offset" in first else "spans"
+    return "doccano" if columns["spans"] in ("label", "labels") else "spans"
+
+
+def _example(
+    record: Record, shape: str | None, told: Mapping[str, str], scheme: TagScheme, notes: Notes
+) -> TagExample:
+    shape = shape or _shape_of(record.values, told)
+    if shape == "tokens":
+        text, spans = _from_tokens(record.values, told, scheme)
+    elif shape is None:
+        text, spans = _text(record.values, told), None
+    else:
+        text, annotation = _SHAPES[shape](record.values, told, notes)
+        spans = None if annotation is None else _checked(text, annotation, notes)
+    return TagExample(text_of({"text": text}, "text"), spans, record.where)
+
+
+def _columns(values: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, str]:
+    return find_columns(TAG, list(values), told)
+
+
+def _text(values: Mapping[str, Any], told: Mapping[str, str]) -> str:
+    columns = _columns(values, told)
+    return text_of({role: values[column] for role, column in columns.items()}, "text")
+
+
+def _from_tokens(
+    values: Mapping[str, Any], told: Mapping[str, str], scheme: TagScheme
+) -> tuple[str, tuple[Span, ...] | None]:
+    columns = _columns(values, told)
+    tokens, tags, spans = (values.get(columns.get(role, "")) for role in ("tokens", "tags", "spans"))
+    if tags is None and isinstance(spans, list) and any(isinstance(tag, str | int) for tag in spans):
+        tags = spans  # a column such as "labels" may hold either
+    if (
+        not isinstance(tokens, list)
+        or not all(isinstance(token, str) and token for token in tokens)
+        or not tokens
+    ):
+        raise Unusable(f"the tokens are {shown(tokens)}; expected a list of strings, none of them empty")
+    if tags is None:
+        return join_tokens(tokens)[0], None
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise Unusable(f"the tags are {shown(tags)}; expected a list of strings such as B-PER")
+    if len(tags) != len(tokens):
+        raise Unusable(f"{len(tokens)} tokens, but {len(tags)} tags")
+    return tagged_text(tokens, tags, scheme)
+
+
+_Annotation = tuple[str, list[_RawSpan] | None]
+"""The text and its spans."""
+
+
+def _listed(values: Mapping[str, Any], told: Mapping[str, str], notes: Notes) -> _Annotation:
+    annotation = values.get(_columns(values, told).get("spans", ""))
+    if annotation is not None and not isinstance(annotation, list):
+        raise Unusable(f"the spans are {shown(annotation)}; expected a list")
+    return _text(values, told), None if annotation is None else [_raw_span(item) for item in annotation]
+
+
+def _cluener(values: Mapping[str, Any], told: Mapping[str, str], notes: Notes) -> _Annotation:
+    annotation = values.get(_columns(values, told).get("spans", ""))
+    if annotation is None:
+        return _text(values, told), None
+    spans = []
+    try:
+        for label, places_of in annotation.items():
+            for words, places in places_of.items():
+                spans += [_RawSpan(start, last + 1, label, words) for start, last in places]
+    except (AttributeError, TypeError, ValueError):
+        raise Unusable(f"the label is {shown(annotation)}; expected label: words: [[start, last]]") from None
+    return _text(values, told), spans
+
+
+def _label_studio(values: Mapping[str, Any], told: Mapping[str, str], notes: Notes) -> _Annotation:
+    data, result = label_studio_task(values, notes)
+    if result is None:
+        return _text(data, told), None
+    regions = [region["value"] for region in result if isinstance(region.get("value"), dict)]
+    return _text(data, told), [_raw_span(value) for value in regions if "start" in value]
+
+
+_SHAPES: dict[str, Callable[[Mapping[str, Any], Mapping[str, str], Notes], _Annotation]] = {
+    "spans": _listed,
+    "doccano": _listed,
+    "cluener": _cluener,
+    "labelstudio": _label_studio,
+}
+
+
+def _raw_span(item: Any) -> _RawSpan:
+    if isinstance(item, list | tuple) and len(item) == 3:
+        return _RawSpan(item[0], item[1], item[2], None)
+    if not isinstance(item, dict):
+        raise Unusable(f"a span is {shown(item)}; expected start, end and label")
+    start, end, label = (
+        next((item[name] for name in names if name in item), None) for names in (_STARTS, _ENDS, _LABELS)
+    )
+    if isinstance(label, list) and len(label) == 1:
+        label = label[0]
+    words = next((item[name] for name in _WORDS if isinstance(item.get(name), str)), None)
+    if words is label:
+        words = None  # "entity" is the label in some files and the words in others
+    return _RawSpan(start, end, label, words)
+
+
+def _checked(text: str, raw: Iterable[_RawSpan], notes: Notes) -> tuple[Span, ...]:
+    """Return the spans in order; of overlapping ones the longest stays, since a token has one tag."""
+    spans = {_span(text, one, notes): None for one in raw}
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
+        place = bisect_right(kept, span.start, key=lambda other: other.start)
+        before, after = kept[max(place - 1, 0) : place], kept[place : place + 1]
+        if any(span.start < other.end and other.start < span.end for other in before + after):
+            notes.count("spans that overlap a longer one, left out")
+        else:
+            kept.insert(place, span)
+    return tuple(kept)
+
+
+def _span(text: str, raw: _RawSpan, notes: Notes) -> Span:
+    start, end, label = raw.start, raw.end, raw.label
+    if not _is_count(start) or not _is_count(end):
+        raise Unusable(f"a span from {shown(start)} to {shown(end)}; expected numbers of characters")
+    if isinstance(label, bool) or not isinstance(label, str | int) or not str(label).strip():
+        raise Unusable(f"a span with the label {shown(label)}; expected a name")
+    if raw.words and (start < 0 or text[start:end] != raw.words):
+        place = nearest_place(text, raw.words, start)
+        if place is None:
+            raise Unusable(f"the words {shown(raw.words)} of a span are not in the text")
+        notes.count("spans moved to the nearest place of their words")
+        start, end = place, place + len(raw.words)
+    if not 0 <= start < end <= len(text):
+        raise Unusable(f"a span from {start} to {end} in a text of {len(text)} characters")
+    return Span(start, end, str(label).strip())
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -29,7 +29,8 @@ from glassbert.model.bert import Output
 from glassbert.model.crf import Chains, Crf
 from glassbert.model.layout import Layout
 from glassbert.tasks.tag.decode import Decoder, weakest_scores
-from glassbert.tasks.tag.rows import check_labels, right_spans, survey
+from glassbert.tasks.tag.labels import check_labels, right_spans, survey
+from glassbert.tasks.tag.rows import TAG, TagSchema
 from glassbert.tasks.tag.scheme import PieceSpan, Scheme, TagSet, place
 from glassbert.tasks.task import (
     HeadSpec,
@@ -178,6 +179,10 @@ class Tag:
             "temperature": self.temperature,
             **({"thresholds": dict(self.thresholds)} if self.thresholds else {}),
         }
+
+    @property
+    def schemas(self) -> Sequence[TagSchema]:
+        return (TAG,)
 
     @property
     def best_by(self) -> str:

@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassbert.data.rows.questions import nearest_place
+from glassbert.data.rows.record import nearest_place
 
 TEXT = st.text("ab", max_size=12)
 

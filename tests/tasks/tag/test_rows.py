@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassbert.data.examples import ReadOptions, Span, Table, TagExample
-from glassbert.data.rows import read_examples, stream_examples
+from glassbert.data.rows.read import read_examples, stream_examples
 from glassbert.errors import DataError
+from glassbert.tasks.tag.rows import TAG
 
 Write = Callable[[str, str | bytes], Path]
 TEXT = "王小明 lives in 上海。"
@@ -83,7 +84,7 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
 
 def read(write: Write, *rows: Any, skip_bad: int = 0, format: str | None = None) -> Table[TagExample]:
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    return read_examples("tag", write("a.jsonl", text), ReadOptions(skip_bad=skip_bad, format=format))
+    return read_examples(TAG, write("a.jsonl", text), ReadOptions(skip_bad=skip_bad, format=format))
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -91,10 +92,10 @@ def read(write: Write, *rows: Any, skip_bad: int = 0, format: str | None = None)
 def test_every_shape_gives_the_same_spans(write: Write, name: str, is_list: bool) -> None:
     format, row = SHAPES[name]
     path = write("a.json", json.dumps([row], indent=2) if is_list else json.dumps(row))
-    table = read_examples("tag", path)
+    table = read_examples(TAG, path)
     assert (table.examples[0].text, table.examples[0].spans) == (TEXT, SPANS)
     assert table.format == format
-    assert read_examples("tag", path, ReadOptions(format=format)).examples == table.examples
+    assert read_examples(TAG, path, ReadOptions(format=format)).examples == table.examples
     assert table.examples[0].where.endswith("a.json:[0]" if is_list else "a.json:1")
 
 
@@ -117,7 +118,7 @@ def test_of_spans_that_overlap_the_longest_stays_and_the_others_are_counted(writ
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 10)), max_size=8))
 def test_spans_come_in_order_and_apart(places: list[tuple[int, int]]) -> None:
     spans = [(start, min(start + length, 10), "A") for start, length in places]
-    (example,) = stream_examples("tag", [json.dumps({"text": "0123456789", "spans": spans})], "f")
+    (example,) = stream_examples(TAG, [json.dumps({"text": "0123456789", "spans": spans})], "f")
     assert isinstance(example, TagExample)
     assert example.spans is not None
     assert all(one.end <= two.start for one, two in zip(example.spans, example.spans[1:], strict=False))
@@ -175,7 +176,7 @@ def test_of_label_studio_the_first_annotation_that_stands_is_taken(write: Write)
     row["annotations"] += [{"result": [region]}, {"result": []}]
     table = read(write, row)
     assert table.examples[0].spans == (Span(0, 3, "PER"),)
-    assert table.notes == ["texts with several annotations, of which the first was taken: 1"]
+    assert table.notes == ["texts with several annotations, of which the first is used: 1"]
     row["annotations"] = []
     assert read(write, row).examples[0].spans is None
 
@@ -193,5 +194,5 @@ def test_labels_of_numbers_are_names(write: Write) -> None:
 
 def test_columns_may_be_named(write: Write) -> None:
     path = write("a.jsonl", json.dumps({"body": "abc", "marks": [[0, 1, "X"]], "text": "no"}) + "\n")
-    table = read_examples("tag", path, ReadOptions(columns={"text": "body", "spans": "marks"}))
+    table = read_examples(TAG, path, ReadOptions(columns={"text": "body", "spans": "marks"}))
     assert (table.examples[0].text, table.examples[0].spans) == ("abc", (Span(0, 1, "X"),))
