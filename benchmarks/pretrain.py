@@ -61,17 +61,17 @@ def prepare(corpus: Path, vocabulary: Path, scratch: Path) -> Path:
 def task_of(case: Case, corpus: Path, dropout: float) -> Any:
     """Return our task; its batches are what both sides train on."""
     from glassbert.data.corpus.shards import Corpus
-    from glassbert.data.pretraining.objective import PretrainObjective
-    from glassbert.data.pretraining.settings import ObjectiveSettings
+    from glassbert.data.pretraining.corpus_batches import CorpusBatches
     from glassbert.runs.pretrain import PretrainRecipe, make_model
+    from glassbert.tasks.objectives.registry import make_objective
     from glassbert.tasks.pretraining import Pretrain
 
     shards = Corpus.open(corpus)
     tokenizer = shards.tokenizer()
-    settings = ObjectiveSettings(max_length=LENGTH, batch_tokens=case.batch_tokens, seed=SEED)
     recipe = PretrainRecipe.of(
         {
             "data": {"corpus": str(corpus)},
+            "objective": {"max_length": LENGTH},
             "model": {
                 "preset": case.preset,
                 "hidden_dropout_prob": dropout,
@@ -79,8 +79,9 @@ def task_of(case: Case, corpus: Path, dropout: float) -> Any:
             },
         }
     )
-    objective = PretrainObjective(shards, tokenizer.vocabulary, settings)
-    return Pretrain(make_model(recipe, len(tokenizer.vocabulary)), tokenizer, objective)
+    objective = make_objective(recipe.objective, tokenizer.vocabulary)
+    batches = CorpusBatches(shards, objective, batch_tokens=case.batch_tokens, seed=SEED)
+    return Pretrain(make_model(recipe, len(tokenizer.vocabulary)), tokenizer, objective, batches)
 
 
 def glassbert_runs(case: Case, corpus: Path, dropout: float) -> dict[str, Run]:
@@ -111,7 +112,7 @@ def padded(batch: Any, size: int) -> Iterator[dict[str, Any]]:
     for length in batch.lengths:
         starts.append(starts[-1] + length)
     labels = torch.full((len(batch.ids),), -100)
-    labels[torch.from_numpy(batch.predict_at)] = torch.from_numpy(batch.mlm_labels)
+    labels[torch.from_numpy(batch.labels["mlm"].places)] = torch.from_numpy(batch.labels["mlm"].values)
     rows = {
         "input_ids": torch.from_numpy(batch.ids),
         "token_type_ids": torch.from_numpy(batch.segments),
@@ -128,7 +129,7 @@ def padded(batch: Any, size: int) -> Iterator[dict[str, Any]]:
             )
             for name, values in rows.items()
         }
-        columns["next_sentence_label"] = torch.from_numpy(batch.pair_labels[first : first + size])
+        columns["next_sentence_label"] = torch.from_numpy(batch.labels["nsp"].values[first : first + size])
         yield columns
 
 
@@ -171,8 +172,8 @@ def limit_runs(case: Case, corpus: Path, dropout: float) -> dict[str, Run]:
     task = task_of(case, corpus, dropout)
     shape = task.config.encoder
     batches = [task.batch(step) for step in range(case.num_batches)]
-    num_tokens = sum(batch.num_real_tokens for batch in batches) // len(batches)
-    num_masked = sum(batch.num_predictions for batch in batches) // len(batches)
+    num_tokens = sum(batch.num_tokens for batch in batches) // len(batches)
+    num_masked = sum(batch.num_labels("mlm") for batch in batches) // len(batches)
     num_read = num_masked + sum(len(batch.lengths) for batch in batches) // len(batches)
     width, wide, depth = shape.hidden_size, shape.intermediate_size, shape.num_hidden_layers
     products = [
@@ -218,7 +219,7 @@ def measure(case: Case, corpus: Path, dropout: float, num_rounds: int) -> bool:
                 times[name].append(seconds)
     peaks_mb = {name: worker.close() for name, worker in workers.items()}
     batches = [task_of(case, corpus, dropout).batch(step) for step in range(case.num_batches)]
-    num_tokens = sum(batch.num_real_tokens for batch in batches)
+    num_tokens = sum(batch.num_tokens for batch in batches)
     seconds = {name: statistics.median(values) for name, values in times.items()}
     print(f"\n{case.preset}: {num_tokens:,} real tokens of length up to {LENGTH}, dropout {dropout}\n")
     print(f"{'engine':<14}{'version':<10}{'batch':>7}{'seconds':>9}{'tokens/s':>10}{'of limit':>9}{'MB':>8}")

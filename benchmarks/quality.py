@@ -205,27 +205,24 @@ def held_out_loss(model: Any, scratch: Path) -> float:
     import torch
 
     from glassbert.data.corpus.shards import Corpus
-    from glassbert.data.pretraining.objective import PretrainObjective
-    from glassbert.data.pretraining.settings import ObjectiveSettings
     from glassbert.runs.pretrain import PretrainRecipe
     from glassbert.runs.recipe import read_recipe
+    from glassbert.tasks.objectives.registry import make_objective
 
-    recipe = PretrainRecipe.of(read_recipe(RECIPE, [f"data.corpus={scratch / 'valid'}"]))
+    changes = [f"data.corpus={scratch / 'valid'}", "objective.name=mlm"]
+    recipe = PretrainRecipe.of(read_recipe(RECIPE, changes))
     valid = Corpus.open(scratch / "valid")
-    settings = ObjectiveSettings(
-        objective="mlm",
-        max_length=recipe.objective.max_length,
-        batch_tokens=recipe.train.batch_tokens,
-        seed=0,
-    )
-    objective = PretrainObjective(valid, valid.tokenizer().vocabulary, settings)
+    objective = make_objective(recipe.objective, valid.tokenizer().vocabulary)
+    batch_tokens = recipe.train.batch_tokens
     model.eval()
     total, count = 0.0, 0
     with torch.no_grad():
-        for batch in objective.evaluation_batches(HELD_OUT_TOKENS):
+        for batch in objective.held_out_batches(valid, HELD_OUT_TOKENS, batch_tokens=batch_tokens):
             start = 0
             labels = torch.full((len(batch.ids),), -100)
-            labels[torch.from_numpy(batch.predict_at)] = torch.from_numpy(batch.mlm_labels)
+            labels[torch.from_numpy(batch.labels["mlm"].places)] = torch.from_numpy(
+                batch.labels["mlm"].values
+            )
             for length in batch.lengths:  # one by one: no padding to get wrong
                 ids = torch.from_numpy(batch.ids[start : start + length])[None]
                 wanted = labels[start : start + length]

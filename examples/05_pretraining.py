@@ -15,9 +15,10 @@ import glassbert as gb
 from glassbert.data.corpus.build import BuildSettings, build_corpus
 from glassbert.data.corpus.shards import Corpus
 from glassbert.data.corpus.stream import find_sources
-from glassbert.data.pretraining.objective import PretrainObjective
-from glassbert.data.pretraining.settings import ObjectiveSettings
+from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.runs.pretrain import PretrainRecipe, pretrain
+from glassbert.tasks.objectives.parts import ObjectiveSettings
+from glassbert.tasks.objectives.registry import make_objective
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 
 ANIMALS = ("cat", "dog", "horse", "bird", "rabbit", "monkey")
@@ -44,13 +45,13 @@ def build(scratch: Path) -> None:
 
 def look_at_masks(corpus: Corpus) -> None:
     """Count what is hidden in the first steps, and ask for a batch twice."""
-    settings = ObjectiveSettings(max_length=40, batch_tokens=1024, seed=0)
-    objective = PretrainObjective(corpus, corpus.tokenizer().vocabulary, settings)
-    batches = [objective.batch(step) for step in range(60)]
-    num_hidden = sum(batch.num_predictions for batch in batches)
-    num_tokens = sum(batch.num_real_tokens - 3 * batch.num_examples for batch in batches)
+    objective = make_objective(ObjectiveSettings(max_length=40), corpus.tokenizer().vocabulary)
+    of_the_run = CorpusBatches(corpus, objective, batch_tokens=1024, seed=0)
+    batches = [of_the_run.batch(step) for step in range(60)]
+    num_hidden = sum(batch.num_labels("mlm") for batch in batches)
+    num_tokens = sum(batch.num_tokens - 3 * batch.num_examples for batch in batches)
     print(f"{num_hidden / num_tokens:.0%} of the tokens are to be predicted")
-    again = PretrainObjective(corpus, corpus.tokenizer().vocabulary, settings).batch(7)
+    again = CorpusBatches(corpus, objective, batch_tokens=1024, seed=0).batch(7)
     print(f"batch 7 asked for again is the same: {again.ids.tobytes() == batches[7].ids.tobytes()}")
 
 

@@ -1,4 +1,4 @@
-"""Corpora in memory for tests of what is made from them."""
+"""Corpora in memory for tests of what is made from them, and their batches."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glassbert.data.corpus.shards import Corpus
+from glassbert.data.pretraining.corpus_batches import CorpusBatches
+from glassbert.tasks.objectives.objective import Objective
+from glassbert.tasks.objectives.registry import make_objective, objective_type
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 
 NUM_WORDS = 400
@@ -18,7 +22,7 @@ FIRST_WORD = VOCABULARY.id("w0")
 
 @dataclass(frozen=True)
 class MemoryCorpus:
-    """What objectives ask of a corpus, without files."""
+    """What batches are made from, without files."""
 
     ids: NDArray[np.int64]
     is_word_start: NDArray[np.bool_]
@@ -66,3 +70,22 @@ def wiki_corpus(num_documents: int) -> MemoryCorpus:
     rng = np.random.default_rng(0)
     sizes = rng.geometric(1 / 25, size=num_documents)
     return memory_corpus([(4 + rng.geometric(1 / 22, size=size)).tolist() for size in sizes])
+
+
+def objective_of(name: str = "mlm+nsp", **told: Any) -> Objective:
+    """Return an objective over `VOCABULARY`."""
+    return make_objective(objective_type(name).settings_type(name=name, **told), VOCABULARY)
+
+
+def batches_of(
+    corpus: MemoryCorpus | Corpus,
+    name: str = "mlm+nsp",
+    *,
+    max_length: int = 32,
+    batch_tokens: int = 256,
+    seed: int = 1,
+    **told: Any,
+) -> CorpusBatches:
+    """Return the batches of a corpus over `VOCABULARY` for the objective ``name``."""
+    objective = objective_of(name, max_length=max_length, **told)
+    return CorpusBatches(corpus, objective, batch_tokens=batch_tokens, seed=seed)  # type: ignore[arg-type]

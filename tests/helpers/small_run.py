@@ -12,27 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from glassbert.config import ModelConfig, preset
+from glassbert.config import preset
 from glassbert.data.pretraining.batches import PretrainBatch
-from glassbert.data.pretraining.objective import PretrainObjective
-from glassbert.data.pretraining.settings import ObjectiveSettings
 from glassbert.model.init import new_bert
-from glassbert.tasks.pretraining import Pretrain, PretrainModule
+from glassbert.tasks.objectives.objective import Objective
+from glassbert.tasks.objectives.parts import PretrainNetwork
+from glassbert.tasks.pretraining import Pretrain
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.training.loop import TrainResult, train
 from glassbert.training.settings import TrainSettings
-from helpers.corpora import VOCABULARY, memory_corpus
+from helpers.corpora import VOCABULARY, batches_of, memory_corpus
 
 STEPS = 12
 
 
-def small_task(dropout: float = 0.1) -> Pretrain:
-    """Return a tiny model on a corpus of random words."""
+def small_task(dropout: float = 0.1, name: str = "mlm+nsp", **told: Any) -> Pretrain:
+    """Return a tiny model on a corpus of random words, with the objective ``name``."""
     generator = random.Random(0)
     documents = [[generator.randrange(3, 20) for _ in range(generator.randrange(3, 12))] for _ in range(40)]
-    objective = PretrainObjective(
-        memory_corpus(documents), VOCABULARY, ObjectiveSettings(max_length=32, batch_tokens=256, seed=1)
-    )
+    batches = batches_of(memory_corpus(documents), name, **told)
+    objective = batches.rules
+    assert isinstance(objective, Objective)
     shape = preset(
         "tiny",
         vocab_size=len(VOCABULARY),
@@ -43,9 +43,17 @@ def small_task(dropout: float = 0.1) -> Pretrain:
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
     )
-    bert = new_bert(ModelConfig(encoder=shape, head="pretraining"), seed=0)
-    held_out = tuple(objective.evaluation_batches(500))
-    return Pretrain(bert, Tokenizer(VOCABULARY), objective, held_out=held_out, guess=lambda: 5.0)
+    bert = new_bert(objective.model_config(shape), seed=0)
+    held_out = tuple(objective.held_out_batches(batches.corpus, 500, batch_tokens=256))
+    return Pretrain(
+        bert,
+        Tokenizer(VOCABULARY),
+        objective,
+        batches,
+        held_out=held_out,
+        guess=lambda: 5.0,
+        num_steps=lambda steps_in_epochs: STEPS,
+    )
 
 
 def with_event(task: Pretrain, step: int, event: Callable[[], None]) -> Pretrain:
@@ -70,7 +78,7 @@ def recorded(task: Pretrain, path: Path) -> Pretrain:
         seen[step] = []
         return batch(step)
 
-    def note(module: PretrainModule, arguments: tuple[PretrainBatch]) -> None:
+    def note(module: PretrainNetwork, arguments: tuple[PretrainBatch]) -> None:
         if module.training:
             examples = np.split(arguments[0].ids, np.cumsum(arguments[0].lengths)[:-1])
             seen[max(seen)] += [hashlib.sha256(ids.tobytes()).hexdigest()[:16] for ids in examples]
@@ -95,7 +103,7 @@ def run(
         "learning_rate": 1e-3,
     }
     task = task or small_task(changes.pop("dropout", 0.1))
-    log, on_status = (told if told is not None else []).append, changes.pop("show", None)
+    log, on_status = (told if told is not None else []).append, changes.pop("on_status", None)
     return train(task, TrainSettings(**(settings | changes)), folder, about={}, log=log, on_status=on_status)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from glassbert.data.pretraining import objective
+from glassbert.data.pretraining import corpus_batches
+from glassbert.data.pretraining.examples import Arrangement, EpochPlan, Examples
 from glassbert.tasks.pretraining import Pretrain
 from glassbert.training.checkpoint import checkpoints, read_snapshot
 from helpers.small_run import run, small_task, with_event
@@ -17,19 +18,19 @@ from helpers.small_run import run, small_task, with_event
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The epochs that are planned, in the order in which it happens."""
     epochs: list[int] = []
-    plan = objective.plan_epoch
+    plan_epoch = corpus_batches.plan_epoch
 
-    def counted(outline: object, settings: object, epoch: int) -> object:
-        epochs.append(epoch)
-        return plan(outline, settings, epoch)  # type: ignore[arg-type]
+    def counted(arrangement: Arrangement, plan: EpochPlan) -> Examples:
+        epochs.append(plan.epoch)
+        return plan_epoch(arrangement, plan)
 
-    monkeypatch.setattr(objective, "plan_epoch", counted)
+    monkeypatch.setattr(corpus_batches, "plan_epoch", counted)
     return epochs
 
 
 def step_in_epoch(epoch: int) -> int:
     """Return a step in the middle of an epoch."""
-    epochs = small_task().objective.epochs
+    epochs = small_task().batches.epochs
     return sum(epochs.num_batches(earlier) for earlier in range(epoch)) + 2
 
 

@@ -1,8 +1,17 @@
-"""Which epoch a step belongs to, when epochs are planned one by one and differ in their number of batches."""
+"""The epochs of a run: which batch a step has, and in what order the rows of fine-tuning come.
+
+Epochs are planned one by one and may differ in their number of batches. Everything is a pure function of seed
+and epoch, so that a run can stop and resume at any step.
+"""
 
 import math
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassbert.data.random import Draw, permutation
 
 Batch = TypeVar("Batch")
 
@@ -22,7 +31,7 @@ class Epochs(Generic[Batch]):
         self._plans: dict[int, Sequence[Batch]] = {}
         self.batch_counts: list[int] = []
         """How many batches each epoch has, for the epochs known so far. What an earlier session knew may be
-        put here, which saves planning past epochs anew."""
+        put here, which saves planning past epochs again."""
 
     def batch(self, step: int) -> Batch:
         """Return the batch of a step."""
@@ -61,3 +70,30 @@ class Epochs(Generic[Batch]):
                 del self._plans[next(iter(self._plans))]
             self._plans[epoch] = self._plan(epoch)
         return self._plans[epoch]
+
+
+def shuffled_batches(
+    lengths: NDArray[np.int64], *, batch_size: int, batch_tokens: int, seed: int, epoch: int
+) -> list[NDArray[np.int64]]:
+    """Return the examples of each batch of an epoch in random order, shortest first within a batch.
+
+    Texts of like length need not be in one batch, since batches are packed; that would make batches alike
+    within and unlike each other.
+
+    Args:
+        lengths: Tokens of each example.
+        batch_size: Examples of a batch; those of an epoch differ by at most one, so that none is tiny.
+        batch_tokens: A batch with more tokens is divided, unless it is a single example.
+    """
+    order = permutation(len(lengths), seed, Draw.ORDER, epoch)
+    batches = np.array_split(order, -(-len(lengths) // batch_size))
+    return [part for batch in batches for part in _divided(batch, lengths, batch_tokens)]
+
+
+def _divided(
+    batch: NDArray[np.int64], lengths: NDArray[np.int64], batch_tokens: int
+) -> list[NDArray[np.int64]]:
+    batch = batch[np.argsort(lengths[batch], kind="stable")]
+    num_parts = min(len(batch), -(-int(lengths[batch].sum()) // batch_tokens))
+    # Dealt like cards: sorted by length, the parts then have nearly the same number of tokens.
+    return [batch[part::num_parts] for part in range(num_parts)]

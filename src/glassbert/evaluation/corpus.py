@@ -1,15 +1,14 @@
 """How well a pre-trained model knows a corpus: the losses of pre-training, measured and not trained."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from glassbert.data.corpus.shards import Corpus
-from glassbert.data.pretraining.objective import PretrainObjective
-from glassbert.data.pretraining.settings import ObjectiveSettings
 from glassbert.errors import ModelError
 from glassbert.inference.model import Model
-from glassbert.tasks.pretraining import Pretrain
+from glassbert.tasks.objectives.registry import make_objective, settings_of_run
 
 _BATCH_TOKENS = 8192
 
@@ -30,14 +29,12 @@ def measure_corpus(
             f"a model with a {model.config.head!r} head has no MLM head; a corpus measures one that has"
         )
     length = max_length or model.max_length
-    settings = ObjectiveSettings(
-        objective="mlm" if model.network.nsp is None else "mlm+nsp",
-        max_length=length,
-        batch_tokens=max(_BATCH_TOKENS, length),
-        seed=0,
+    settings = replace(settings_of_run(model.run, model.config), max_length=length)
+    objective = make_objective(settings, model.tokenizer.vocabulary)
+    found = objective.held_out_batches(
+        Corpus.open(folder), num_tokens, batch_tokens=max(_BATCH_TOKENS, length)
     )
-    objective = PretrainObjective(Corpus.open(folder), model.tokenizer.vocabulary, settings)
-    batches = tuple(objective.evaluation_batches(num_tokens))
-    task = Pretrain(model.network, model.tokenizer, objective, held_out=batches)
+    batches = tuple(found)
     with torch.inference_mode():
-        return task.evaluate(), sum(batch.num_examples for batch in batches)
+        metrics = objective.measure(objective.network(model.network, seed=0), batches)
+    return metrics, sum(batch.num_examples for batch in batches)

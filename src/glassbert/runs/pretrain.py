@@ -1,18 +1,15 @@
 """From a recipe to a trained encoder."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, get_type_hints
 
-from glassbert.config import BertConfig, ModelConfig, preset
+from glassbert.config import BertConfig, preset
 from glassbert.data.corpus.build import HELD_OUT
 from glassbert.data.corpus.shards import Corpus
-from glassbert.data.pretraining.baseline import guessing_loss
 from glassbert.data.pretraining.batches import PretrainBatch
-from glassbert.data.pretraining.masking import Masking
-from glassbert.data.pretraining.objective import PretrainObjective
-from glassbert.data.pretraining.settings import ObjectiveSettings
+from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.errors import UserError
 from glassbert.interop.huggingface import build
 from glassbert.interop.stored import read_stored
@@ -21,8 +18,10 @@ from glassbert.model.init import look_at_neighbours, new_bert
 from glassbert.model_names import model_folder
 from glassbert.runs.folder import check_data, lock_run, open_run, plain_tables
 from glassbert.runs.recipe import check_keys, settings_from, typed_values
+from glassbert.tasks.objectives.objective import Objective
+from glassbert.tasks.objectives.parts import ObjectiveSettings
+from glassbert.tasks.objectives.registry import make_objective, objective_type
 from glassbert.tasks.pretraining import Pretrain
-from glassbert.text.vocabulary import Vocabulary
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.training.checkpoint import full_disk_told
 from glassbert.training.loop import TrainResult, train
@@ -48,20 +47,6 @@ class DataSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObjectiveTable:
-    """The `[objective]` table."""
-
-    name: Literal["mlm", "mlm+nsp", "sop"] = "mlm+nsp"
-    """Masked tokens alone, or with them whether B follows A, or which came first."""
-    max_length: int = 128
-    """Tokens of the longest example, [CLS] and [SEP] included."""
-    short_prob: float = 0.1
-    """Share of examples that aim at a random shorter length."""
-    mask: Masking = field(default_factory=Masking)
-    """Which tokens are hidden, and how."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class PretrainRecipe:
     """All tables of a pre-training recipe."""
 
@@ -71,7 +56,7 @@ class PretrainRecipe:
 
     ``neighbour_heads``: a fresh model's first heads look at neighbours; see `look_at_neighbours`.
     """
-    objective: ObjectiveTable
+    objective: ObjectiveSettings
     train: TrainSettings
 
     @classmethod
@@ -85,10 +70,12 @@ class PretrainRecipe:
         if not isinstance(model.get("neighbour_heads", False), bool):
             raise UserError(f"model.neighbour_heads={model['neighbour_heads']!r}; expected true or false")
         shape = {key: value for key, value in model.items() if key in hints}
+        objective = tables.get("objective", {})
+        kind = objective_type(objective.get("name", ObjectiveSettings.name)).settings_type
         return cls(
             data=settings_from(DataSettings, tables.get("data", {}), "data"),
             model=model | typed_values(shape, hints, "model"),
-            objective=settings_from(ObjectiveTable, tables.get("objective", {}), "objective"),
+            objective=settings_from(kind, objective, "objective"),
             train=settings_from(TrainSettings, tables.get("train", {}), "train"),
         )
 
@@ -117,21 +104,13 @@ def pretrain(
     recipe = _with_held_out(recipe, log)
     corpus = Corpus.open(recipe.data.corpus)
     tokenizer = corpus.tokenizer()
-    settings = ObjectiveSettings(
-        objective=recipe.objective.name,
-        max_length=recipe.objective.max_length,
-        batch_tokens=recipe.train.batch_tokens,
-        mask=recipe.objective.mask,
-        short_prob=recipe.objective.short_prob,
-        seed=recipe.train.seed,
-    )
-    objective = PretrainObjective(corpus, tokenizer.vocabulary, settings)
+    objective = make_objective(recipe.objective, tokenizer.vocabulary)
+    batches = CorpusBatches(corpus, objective, batch_tokens=recipe.train.batch_tokens, seed=recipe.train.seed)
     corpora = {"corpus": corpus}
     held_out: tuple[PretrainBatch, ...] = ()
     if recipe.data.held_out is not None:
         corpora["held_out"] = Corpus.open(recipe.data.held_out)
-        other = _held_out_objective(corpora["held_out"], tokenizer.vocabulary, settings)
-        held_out = tuple(other.evaluation_batches(recipe.data.held_out_tokens))
+        held_out = _held_out_batches(objective, corpora["held_out"], recipe)
     model = make_model(recipe, len(tokenizer.vocabulary))
     if "init_from" in recipe.model:
         corpus.check_fits(Tokenizer.load(model_folder(recipe.model["init_from"])))
@@ -139,8 +118,10 @@ def pretrain(
         model,
         tokenizer,
         objective,
+        batches,
         held_out=held_out,
-        guess=lambda: guessing_loss(corpus, tokenizer.vocabulary, [batch.mlm_labels for batch in held_out]),
+        guess=lambda: objective.guessing_loss(corpus, held_out),
+        num_steps=recipe.train.num_steps,
     )
     tables = plain_tables(recipe.tables())
     data = {name: _identity(corpus) for name, corpus in corpora.items()}
@@ -157,13 +138,13 @@ def pretrain(
 def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
     """Return the model that training starts from."""
     table = dict(recipe.model)
-    head: Literal["mlm", "pretraining"] = "mlm" if recipe.objective.name == "mlm" else "pretraining"
     source, neighbour_heads = table.pop("init_from", None), table.pop("neighbour_heads", False)
     sizes = _SIZES if "preset" in table else ()
     shape = preset(table.pop("preset", "mini"), vocab_size=vocab_size)
     shape = replace(shape, **table)
+    config = objective_type(recipe.objective.name).model_config(shape)
     if source is not None:
-        model = build(read_stored(model_folder(source)), head=head, seed=recipe.train.seed)[0]
+        model = build(read_stored(model_folder(source)), head=config.head, seed=recipe.train.seed)[0]
         _check_same(shape, model.config.encoder, (*sizes, *table), str(source))
         if model.config.encoder.vocab_size < vocab_size:
             raise UserError(
@@ -178,7 +159,7 @@ def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
             f"model.vocab_size={shape.vocab_size} is less than the {vocab_size} pieces of the corpus; leave "
             "it out, or set it to as many or more"
         )
-    model = new_bert(ModelConfig(encoder=shape, head=head, has_pooler=head != "mlm"), seed=recipe.train.seed)
+    model = new_bert(config, seed=recipe.train.seed)
     if neighbour_heads:
         look_at_neighbours(model)
     return model
@@ -204,12 +185,13 @@ def _check_length(shape: BertConfig, recipe: PretrainRecipe) -> None:
         )
 
 
-def _held_out_objective(
-    corpus: Corpus, vocabulary: Vocabulary, settings: ObjectiveSettings
-) -> PretrainObjective:
-    """Return the objective on held-out text; what is wrong with it is not blamed on the corpus."""
+def _held_out_batches(
+    objective: Objective, corpus: Corpus, recipe: PretrainRecipe
+) -> tuple[PretrainBatch, ...]:
+    """Return what is measured; what is wrong with it is not blamed on the corpus."""
+    num_tokens, batch_tokens = recipe.data.held_out_tokens, recipe.train.batch_tokens
     try:
-        return PretrainObjective(corpus, vocabulary, settings)
+        return tuple(objective.held_out_batches(corpus, num_tokens, batch_tokens=batch_tokens))
     except UserError as error:
         raise type(error)(f"data.held_out={corpus.folder}: {error}") from None
 

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from glassbert.config import ModelConfig
-from glassbert.data.epochs import Epochs
-from glassbert.data.shuffling import shuffled_batches
+from glassbert.data.epochs import Epochs, shuffled_batches
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.folder import TASK_WEIGHTS, write_model
 from glassbert.interop.huggingface import build

@@ -1,5 +1,6 @@
 """How a run is trained: the `[train]` table of a recipe."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -103,6 +104,12 @@ class TrainSettings:
         for name in ("max_grad_norm", "weight_decay", "patience", "evaluate_every"):
             if getattr(self, name) < 0:
                 raise UserError(f"train.{name}={getattr(self, name)}; expected 0 or more")
+
+    def num_steps(self, steps_in_epochs: Callable[[float], int]) -> int | None:
+        """Return the updates of the whole run; None when the clock ends it."""
+        if self.minutes is not None:
+            return None
+        return self.steps or steps_in_epochs(self.epochs or 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

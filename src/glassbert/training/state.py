@@ -53,9 +53,7 @@ class TrainState:
     def num_steps(self) -> int | None:
         """Updates of the whole run; None when the clock ends it. Known late: epochs may have to be planned to
         count them, but not those that an earlier session has counted."""
-        if self.settings.minutes is not None:
-            return None
-        return self.settings.steps or self.trainable.steps_in_epochs(self.settings.epochs or 1.0)
+        return self.settings.num_steps(self.trainable.steps_in_epochs)
 
     @property
     def step(self) -> int:

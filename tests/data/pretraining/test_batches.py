@@ -3,24 +3,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassbert.data.pretraining.batches import PretrainBatch, fill_batches
-from glassbert.data.pretraining.examples import NO_PAIR
+from glassbert.data.pretraining.batches import IGNORED, Labels, PretrainBatch, fill_batches
 
 LENGTHS = st.lists(st.integers(3, 20), min_size=1, max_size=60)
 
 
-def batch_of(lengths: list[int], *, has_pairs: bool = True) -> PretrainBatch:
+def batch_of(lengths: list[int]) -> PretrainBatch:
     """Return a batch whose every value tells where it came from."""
     lengths = sorted(lengths)
     total = sum(lengths)
-    predict_at = np.flatnonzero(np.arange(total) % 4 == 1)
+    places = np.flatnonzero(np.arange(total) % 4 == 1)
     return PretrainBatch(
         ids=1000 + np.arange(total),
         segments=np.arange(total) % 2,
         lengths=tuple(lengths),
-        predict_at=predict_at,
-        mlm_labels=5000 + predict_at,
-        pair_labels=np.arange(len(lengths)) if has_pairs else None,
+        labels={"tokens": Labels(5000 + places, places), "examples": Labels(np.arange(len(lengths)))},
     )
 
 
@@ -49,20 +46,23 @@ def test_splitting_keeps_every_example_with_all_that_belongs_to_it(lengths: list
     batch = batch_of(lengths)
     found = {}
     for part in batch.split(parts):
-        assert part.pair_labels is not None
+        of_places, places = part.labels["tokens"].values, part.labels["tokens"].places
+        assert places is not None
         ends = np.cumsum(part.lengths)
         assert ends[-1] == len(part.ids) == len(part.segments)
         of_ids = np.split(part.ids, ends[:-1])
         of_segments = np.split(part.segments, ends[:-1])
-        owners = np.searchsorted(ends, part.predict_at, side="right")
-        for index, label in enumerate(part.pair_labels):
-            labels = part.mlm_labels[owners == index]
-            assert part.ids[part.predict_at[owners == index]].tolist() == (labels - 4000).tolist()
+        owners = np.searchsorted(ends, places, side="right")
+        for index, label in enumerate(part.labels["examples"].values):
+            labels = of_places[owners == index]
+            assert part.ids[places[owners == index]].tolist() == (labels - 4000).tolist()
             found[int(label)] = (of_ids[index].tolist(), of_segments[index].tolist(), labels.tolist())
     assert sorted(found) == list(range(len(lengths)))
     assert [id_ for index in sorted(found) for id_ in found[index][0]] == batch.ids.tolist()
     assert [segment for index in sorted(found) for segment in found[index][1]] == batch.segments.tolist()
-    assert [label for index in sorted(found) for label in found[index][2]] == batch.mlm_labels.tolist()
+    assert [label for index in sorted(found) for label in found[index][2]] == batch.labels[
+        "tokens"
+    ].values.tolist()
 
 
 @settings(max_examples=50, deadline=None)
@@ -71,7 +71,7 @@ def test_parts_differ_by_one_example_and_one_length_at_most(lengths: list[int], 
     parts = batch_of(lengths).split(num_parts)
     assert len(parts) == min(num_parts, len(lengths))
     sizes = [part.num_examples for part in parts]
-    tokens = [part.num_real_tokens for part in parts]
+    tokens = [part.num_tokens for part in parts]
     assert max(sizes) - min(sizes) <= 1
     assert max(tokens) - min(tokens) <= max(lengths)
     assert all(list(part.lengths) == sorted(part.lengths) for part in parts)
@@ -79,12 +79,12 @@ def test_parts_differ_by_one_example_and_one_length_at_most(lengths: list[int], 
 
 def test_a_batch_counts_what_losses_are_divided_by() -> None:
     batch = batch_of([5, 4, 3])
-    assert (batch.num_real_tokens, batch.num_examples, batch.num_predictions) == (12, 3, 3)
-    labels = np.array([0, NO_PAIR, 1])
-    alone = batch_of([3], has_pairs=False)
-    assert PretrainBatch(batch.ids, batch.segments, batch.lengths, *[batch.ids] * 2, labels).num_pairs == 2
-    assert alone.num_pairs == 0
-    assert alone.split(2)[0].pair_labels is None
+    assert (batch.num_tokens, batch.num_examples, batch.num_labels("tokens")) == (12, 3, 3)
+    labels = {"pairs": Labels(np.array([0, IGNORED, 1]))}
+    batch = PretrainBatch(batch.ids, batch.segments, batch.lengths, labels)
+    assert batch.num_labels("pairs") == 2
+    assert [part.num_labels("pairs") for part in batch.split(3)] == [1, 0, 1]
+    assert batch.num_labels("tokens") == 0
 
 
 def test_an_example_longer_than_the_budget_is_our_mistake() -> None:

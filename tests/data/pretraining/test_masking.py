@@ -1,11 +1,12 @@
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassbert.data.pretraining.masking import Masked, Masker, Masking, Packing, maskable
+from glassbert.data.pretraining.masking import Masker, Masking, maskable
+from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.errors import UserError
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from helpers.corpora import VOCABULARY
@@ -15,7 +16,15 @@ SPECIAL_IDS = np.array(VOCABULARY.special_ids)
 LENGTHS = st.lists(st.integers(3, 12), min_size=1, max_size=12)
 
 
-def packed(lengths: list[int], *, whole_words: bool = False) -> tuple[np.ndarray, Packing]:
+class Masked(NamedTuple):
+    """What a masker returned."""
+
+    ids: np.ndarray
+    predict_at: np.ndarray
+    labels: np.ndarray
+
+
+def packed(lengths: list[int]) -> tuple[np.ndarray, Packing]:
     """Return examples that begin with [CLS], end with [SEP] and hold an [UNK] here and there."""
     sizes = np.array(lengths)
     ends = np.cumsum(sizes)
@@ -28,17 +37,20 @@ def packed(lengths: list[int], *, whole_words: bool = False) -> tuple[np.ndarray
     starts[ends - sizes] = starts[ends - 1] = True
     starts[ends - sizes + 1] = True
     owners = np.repeat(np.arange(len(sizes)), sizes)
-    return ids, Packing(ends - sizes, owners, 100 + np.arange(len(sizes)), starts if whole_words else None)
+    examples = 100 + np.arange(len(sizes))
+    return ids, Packing(ends - sizes, owners, examples, np.zeros(len(sizes), dtype=int), lambda: starts)
 
 
 def mask(ids: np.ndarray, packing: Packing, seed: int = 1, epoch: int = 0, **told: Any) -> Masked:
-    return Masker(Masking(**told), VOCABULARY)(ids, packing, seed, epoch)
+    found, labels = Masker(VOCABULARY)(ids, packing, Moment(seed, epoch, 0, None), Masking(**told))
+    assert labels.places is not None
+    return Masked(found, labels.places, labels.values)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["tokens", "whole words"])
 def million(request: pytest.FixtureRequest) -> tuple[np.ndarray, Masked]:
     """Batches with over 1,000,000 chosen tokens, as the ids before and after."""
-    ids, packing = packed([128] * 54_000, whole_words=request.param)
+    ids, packing = packed([128] * 54_000)
     return ids, mask(ids, packing, whole_words=request.param)
 
 
@@ -85,7 +97,7 @@ def test_what_is_not_chosen_stays_and_the_input_is_left_untouched() -> None:
 def test_each_example_with_a_word_has_a_prediction(
     whole_words: bool, lengths: list[int], seed: int, select_prob: float
 ) -> None:
-    ids, packing = packed(lengths, whole_words=whole_words)
+    ids, packing = packed(lengths)
     masked = mask(ids, packing, seed, select_prob=select_prob, whole_words=whole_words)
     has_words = {int(owner) for owner in packing.owners[~np.isin(ids, SPECIAL_IDS)]}
     assert {int(owner) for owner in packing.owners[masked.predict_at]} == has_words
@@ -98,10 +110,9 @@ def test_each_example_with_a_word_has_a_prediction(
 @settings(max_examples=50, deadline=None)
 @given(lengths=LENGTHS, seed=st.integers(0, 2**32))
 def test_the_tokens_of_a_word_share_choice_and_fate(lengths: list[int], seed: int) -> None:
-    ids, packing = packed(lengths, whole_words=True)
+    ids, packing = packed(lengths)
     masked = mask(ids, packing, seed, whole_words=True, select_prob=0.5, mask_prob=0.5, random_prob=0.0)
-    assert packing.word_starts is not None
-    words = np.cumsum(packing.word_starts)
+    words = np.cumsum(packing.word_starts())
     is_chosen = np.zeros(len(ids), dtype=bool)
     is_chosen[masked.predict_at] = True
     for word in np.unique(words):
@@ -111,7 +122,7 @@ def test_the_tokens_of_a_word_share_choice_and_fate(lengths: list[int], seed: in
 
 
 def test_replaced_tokens_of_one_word_are_drawn_one_by_one() -> None:
-    ids, packing = packed([40] * 20, whole_words=True)
+    ids, packing = packed([40] * 20)
     masked = mask(ids, packing, whole_words=True, select_prob=1.0, mask_prob=0.0, random_prob=1.0)
     assert len(np.unique(masked.ids[masked.predict_at])) > 300
 
@@ -119,9 +130,9 @@ def test_replaced_tokens_of_one_word_are_drawn_one_by_one() -> None:
 def test_the_fate_of_a_token_does_not_depend_on_what_it_is_batched_with() -> None:
     ids, packing = packed([20, 30, 25])
     whole = mask(ids, packing)
-    alone = mask(
-        ids[20:50], Packing(np.array([0]), np.zeros(30, dtype=np.int64), packing.examples[1:2], None)
-    )
+    owners = np.zeros(30, dtype=np.int64)
+    one = Packing(np.array([0]), owners, packing.examples[1:2], packing.pair_labels[1:2], packing.word_starts)
+    alone = mask(ids[20:50], one)
     assert np.array_equal(alone.ids, whole.ids[20:50])
 
 
@@ -165,4 +176,4 @@ def test_impossible_rates_are_refused(told: dict[str, float], message: str) -> N
 
 def test_a_vocabulary_without_words_is_refused() -> None:
     with pytest.raises(UserError, match="no token to draw"):
-        Masker(Masking(), Vocabulary((*SPECIALS, "[unused0]")))
+        Masker(Vocabulary((*SPECIALS, "[unused0]")))

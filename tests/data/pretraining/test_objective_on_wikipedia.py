@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from glassbert.data.pretraining.corpus_batches import CorpusBatches
+from glassbert.data.pretraining.examples import FLIPPED
 from glassbert.data.pretraining.masking import Masking
-from glassbert.data.pretraining.objective import PretrainObjective
-from glassbert.data.pretraining.settings import ObjectiveSettings
+from glassbert.tasks.objectives.parts import ObjectiveSettings
+from glassbert.tasks.objectives.registry import make_objective
 from glassbert.text.segment import segmenter
 from glassbert.text.sentences import split_sentences
 from glassbert.text.vocabulary import Vocabulary
@@ -65,22 +67,22 @@ def test_shares_hold_on_real_text(
 ) -> None:
     corpus = wikipedia(shared_data, name, vocabulary_name, words)
     vocabulary = corpus.vocabulary
-    settings = ObjectiveSettings(seed=1, mask=Masking(whole_words=whole_words), batch_tokens=1 << 16)
-    objective = PretrainObjective(corpus, vocabulary, settings)
+    objective = make_objective(ObjectiveSettings(mask=Masking(whole_words=whole_words)), vocabulary)
+    batches = CorpusBatches(corpus, objective, batch_tokens=1 << 16, seed=1)
     num_maskable = num_chosen = num_hidden = num_kept = num_pairs = num_second = 0
     for step in count():
-        batch = objective.batch(step)
+        batch = batches.batch(step)
+        hidden = batch.labels["mlm"]
         ids = batch.ids.copy()
-        ids[batch.predict_at] = batch.mlm_labels
-        seen = batch.ids[batch.predict_at]
+        ids[hidden.places] = hidden.values
+        seen = batch.ids[hidden.places]
         num_maskable += np.count_nonzero(~np.isin(ids, vocabulary.special_ids))
-        num_chosen += batch.num_predictions
+        num_chosen += batch.num_labels("mlm")
         num_hidden += np.count_nonzero(seen == vocabulary.mask_id)
-        num_kept += np.count_nonzero(seen == batch.mlm_labels)
-        num_pairs += batch.num_pairs
-        assert batch.pair_labels is not None
-        num_second += np.count_nonzero(batch.pair_labels == 1)
-        assert not np.isin(batch.mlm_labels, vocabulary.special_ids).any()
+        num_kept += np.count_nonzero(seen == hidden.values)
+        num_pairs += batch.num_labels("nsp")
+        num_second += np.count_nonzero(batch.labels["nsp"].values == FLIPPED)
+        assert not np.isin(hidden.values, vocabulary.special_ids).any()
         drawn = set(seen.tolist()) - {vocabulary.mask_id}
         assert not any(vocabulary.pieces[id_].startswith("[unused") for id_ in drawn)
         assert not drawn & set(vocabulary.special_ids)

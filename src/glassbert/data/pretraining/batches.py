@@ -1,50 +1,67 @@
-"""Batches: a packed run of examples that fills a budget of tokens.
+"""Batches: packed examples with their labels, filling a budget of tokens.
 
 Legend: T tokens of a packed batch, B its examples, M tokens to predict.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glassbert.data.pretraining.examples import NO_PAIR
+IGNORED = -100
+"""A label that does not count, as PyTorch's losses have it."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The right answers of a batch: at some of its tokens, or one for each example."""
+
+    values: NDArray[np.int64]
+    """(M,) or, without places, (B,)."""
+    places: NDArray[np.int64] | None = None
+    """Which of the T tokens they belong to, ascending, (M,); None for one value per example."""
+
+    @property
+    def num_counted(self) -> int:
+        """How many answers a loss is divided by."""
+        return int(np.count_nonzero(self.values != IGNORED))
+
+    def of_examples(self, is_taken: NDArray[np.bool_], of_tokens: NDArray[np.bool_]) -> "Labels":
+        """Return the labels of some examples, given as a choice, (B,), and as their tokens, (T,)."""
+        if self.places is None:
+            return Labels(self.values[is_taken])
+        is_kept = of_tokens[self.places]
+        new_places = np.cumsum(of_tokens) - 1
+        return Labels(self.values[is_kept], new_places[self.places[is_kept]])
 
 
 @dataclass(frozen=True)
 class PretrainBatch:
-    """What the model sees, and what it has to say. No padding: the examples lie one behind the other."""
+    """What the model reads and what it must predict. No padding: the examples lie one behind the other."""
 
     ids: NDArray[np.int64]
-    """Token ids, some of them hidden, (T,)."""
+    """Token ids, as the objective corrupted them, (T,)."""
     segments: NDArray[np.int64]
     """0 for text A, 1 for text B, (T,)."""
     lengths: tuple[int, ...]
     """Tokens of each example, ascending, (B,)."""
-    predict_at: NDArray[np.int64]
-    """Which of the T tokens are to be predicted, ascending, (M,)."""
-    mlm_labels: NDArray[np.int64]
-    """What they were, (M,)."""
-    pair_labels: NDArray[np.int64] | None
-    """0 IsNext or in order, 1 NotNext or swapped, -100 for an example without a B, (B,); None for `mlm`."""
+    labels: Mapping[str, Labels]
+    """By part of the objective; a part without an entry learns nothing from this batch."""
 
     @property
-    def num_real_tokens(self) -> int:
-        """T: every token is real."""
+    def num_tokens(self) -> int:
+        """T."""
         return len(self.ids)
 
     @property
     def num_examples(self) -> int:
+        """B."""
         return len(self.lengths)
 
-    @property
-    def num_predictions(self) -> int:
-        return len(self.predict_at)
-
-    @property
-    def num_pairs(self) -> int:
-        """Examples whose pair is to be judged: what a loss over pairs is to be divided by."""
-        return 0 if self.pair_labels is None else int(np.count_nonzero(self.pair_labels != NO_PAIR))
+    def num_labels(self, part: str) -> int:
+        """Return how many labels a part of the objective has here: what its loss is divided by."""
+        return self.labels[part].num_counted if part in self.labels else 0
 
     def split(self, num_parts: int) -> "list[PretrainBatch]":
         """Divide the examples among micro-batches or processes.
@@ -53,23 +70,17 @@ class PretrainBatch:
         by fewer tokens than the longest has. There are fewer parts when there are fewer examples.
         """
         num_parts = min(num_parts, self.num_examples)
-        return [self._taken(np.arange(part, self.num_examples, num_parts)) for part in range(num_parts)]
+        ranks = np.arange(self.num_examples) % num_parts
+        return [self._of_examples(ranks == part) for part in range(num_parts)]
 
-    def _taken(self, examples: NDArray[np.int64]) -> "PretrainBatch":
-        """Return the batch of some of the examples, which must be given in ascending order."""
+    def _of_examples(self, is_taken: NDArray[np.bool_]) -> "PretrainBatch":
         lengths = np.array(self.lengths)
-        is_taken = np.zeros(self.num_examples, dtype=np.bool_)
-        is_taken[examples] = True
         of_tokens = np.repeat(is_taken, lengths)
-        of_predictions = of_tokens[self.predict_at]
-        new_places = np.cumsum(of_tokens) - 1
         return PretrainBatch(
             ids=self.ids[of_tokens],
             segments=self.segments[of_tokens],
-            lengths=tuple(lengths[examples].tolist()),
-            predict_at=new_places[self.predict_at[of_predictions]],
-            mlm_labels=self.mlm_labels[of_predictions],
-            pair_labels=None if self.pair_labels is None else self.pair_labels[examples],
+            lengths=tuple(lengths[is_taken].tolist()),
+            labels={name: labels.of_examples(is_taken, of_tokens) for name, labels in self.labels.items()},
         )
 
 

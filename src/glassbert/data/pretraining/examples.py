@@ -1,77 +1,78 @@
-"""The examples of an epoch: which runs of tokens are text A and text B, and what is to be said of the pair.
+"""The examples of an epoch: which tokens are text A and text B, and how the two belong together.
 
-As in BERT, sentences of a document are taken until a target length is reached, and parted into A and B at
-random. With `mlm+nsp`, B is as often replaced by text from another document; the sentences it stood for are
-then put back and come next. With `sop` the two are as often swapped. Pairs that are too long are cut
-as BERT cuts them.
+As in BERT, sentences of a document are taken until a target length is reached, and split into A and B at
+random. A fair coin then decides whether the pair stays as it is or is flipped: B is replaced by text from
+another document (the sentences it replaces are put back and come next), or A and B are swapped. Pairs that
+are too long are cut as BERT cuts them.
 
-Two things differ from BERT, so that a fair coin decides of every pair. At least two sentences are
-taken where there are two. The last sentence of a document, when it is left alone, makes a pair with what goes
-before it (BERT gives it a random B, always). A document of one sentence makes an example without a pair.
+Two things differ from BERT, so that the coin decides every pair. At least two sentences are taken where there
+are two. The last sentence of a document, when it is left alone, makes a pair with what goes before it (BERT
+gives it a random B, always). A document of one sentence makes an example without a pair.
 
-With `mlm` as many sentences are taken as fit, and nothing is cut.
+Single texts take as many sentences as fit, and nothing is cut.
 
 All documents are walked side by side: the work is done on arrays with one entry per document, or per section
 of a long one.
 """
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from glassbert.data.pretraining.batches import IGNORED
 from glassbert.data.pretraining.outline import Outline
-from glassbert.data.pretraining.settings import ObjectiveSettings
 from glassbert.data.random import Draw, below, heads, uniform
+from glassbert.errors import DataError
 
-IS_NEXT, NOT_NEXT = 0, 1
-IN_ORDER, SWAPPED = 0, 1
-NO_PAIR = -100
-"""The label of an example without a B, which PyTorch's losses ignore by default."""
+KEPT, FLIPPED = 0, 1
+NO_PAIR = IGNORED
+"""The label of an example without a B."""
 
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Runs:
-    """The examples of an epoch as runs of sentences, before any is cut; one entry per example."""
+class Drafts:
+    """The examples of an epoch as ranges of sentences, before any is cut; one entry per example."""
 
     firsts: Integers
     """The first sentence that the example uses up: its name within the epoch."""
     nexts: Integers
-    """The sentence at which the document goes on."""
+    """The sentence at which the document continues."""
     a_starts: Integers
     a_stops: Integers
     b_starts: Integers
     b_stops: Integers
     """As `b_starts` where there is no B."""
-    labels: Integers
-    """Of the pair: 0 IsNext or in order, 1 NotNext or swapped, `NO_PAIR`."""
+    pair_labels: Integers
+    """`KEPT`, `FLIPPED` or `NO_PAIR`."""
 
     @staticmethod
-    def joined(parts: "list[Runs]") -> "Runs":
+    def joined(parts: "list[Drafts]") -> "Drafts":
         """Return all ``parts`` as one, in the order of the corpus."""
         order = np.argsort(np.concatenate([part.firsts for part in parts]))
-        names = (field.name for field in fields(Runs))
-        return Runs(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in names))
+        names = (field.name for field in fields(Drafts))
+        return Drafts(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in names))
 
 
 @dataclass(frozen=True)
 class Examples:
-    """The examples of an epoch as runs of tokens that fit; one entry each, in the order of the corpus."""
+    """The examples of an epoch as ranges of tokens that fit; one entry each, in the order of the corpus."""
 
     a_starts: Integers
     a_lengths: NDArray[np.int32]
     b_starts: Integers
     b_lengths: NDArray[np.int32]
     """0 where there is no B."""
-    labels: NDArray[np.int8]
-    """Of the pair: 0 IsNext or in order, 1 NotNext or swapped, `NO_PAIR`."""
+    pair_labels: NDArray[np.int8]
+    """`KEPT`, `FLIPPED` or `NO_PAIR`."""
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.pair_labels)
 
     @cached_property
     def lengths(self) -> NDArray[np.int32]:
@@ -80,8 +81,8 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class _Walk:
-    """Where each section stands that is not yet used up."""
+class Walk:
+    """How far each section is used up; only sections that are not finished."""
 
     firsts: Integers
     """The next sentence."""
@@ -89,107 +90,191 @@ class _Walk:
     """The sentence after the last one of the section."""
     documents: Integers
 
-    def after(self, nexts: Integers) -> "_Walk":
+    def after(self, nexts: Integers) -> "Walk":
         """Return the walk from ``nexts`` on, without the sections that are finished."""
-        goes_on = nexts < self.ends
-        return _Walk(nexts[goes_on], self.ends[goes_on], self.documents[goes_on])
+        is_unfinished = nexts < self.ends
+        return Walk(nexts[is_unfinished], self.ends[is_unfinished], self.documents[is_unfinished])
 
 
-def plan_epoch(outline: Outline, settings: ObjectiveSettings, epoch: int) -> Examples:
-    """Return the examples of an epoch."""
-    return cut_to_room(draw_runs(outline, settings, epoch), outline, settings, epoch)
+@dataclass(frozen=True)
+class EpochPlan:
+    """What the examples of an epoch are made from. Random choices are keyed by their first sentences."""
+
+    outline: Outline
+    room: int
+    """Tokens of text that an example holds at most."""
+    short_prob: float
+    seed: int
+    epoch: int
+
+    def targets(self, firsts: Integers) -> Integers:
+        """Return how many tokens each example aims at."""
+        is_short = self.uniform(Draw.IS_SHORT, firsts) < self.short_prob
+        return np.where(is_short, 2 + self.below(self.room - 1, Draw.SHORT_LENGTH, firsts), self.room)
+
+    def uniform(self, draw: Draw, firsts: Integers) -> NDArray[np.float64]:
+        """Return a number in [0, 1) for each example."""
+        return uniform(self.seed, draw, self.epoch, firsts)
+
+    def below(self, limit: int | Integers, draw: Draw, firsts: Integers) -> Integers:
+        """Return a whole number from 0 to before ``limit`` for each example."""
+        return below(limit, self.seed, draw, self.epoch, firsts)
 
 
-def draw_runs(outline: Outline, settings: ObjectiveSettings, epoch: int) -> Runs:
-    """Return the examples of an epoch, before any is cut."""
-    drawer = _Drawer(outline, settings, epoch)
-    draw: Callable[[_Walk], Runs] = drawer.pairs if settings.has_pairs else drawer.singles
-    borders, documents = outline.sections()
-    walk = _Walk(borders[:-1], borders[1:], documents)
-    parts = []
-    while len(walk.firsts):
-        parts.append(draw(walk))
-        walk = walk.after(parts[-1].nexts)
-    return Runs.joined(parts)
+class Arrangement(Protocol):
+    """How the sentences of documents become the texts of examples."""
+
+    @property
+    def num_texts(self) -> int:
+        """1 for `[CLS] A [SEP]`, 2 for `[CLS] A [SEP] B [SEP]`."""
+
+    def check(self, outline: Outline) -> None:
+        """Refuse a corpus that has no such examples."""
+
+    def next_examples(self, walk: Walk, plan: EpochPlan) -> Drafts:
+        """Draw the next example of each section."""
 
 
-class _Drawer:
-    """Draws the next example of each section. Its choices are keyed by the example's first sentence."""
+class Singles:
+    """Each example is one text."""
 
-    def __init__(self, outline: Outline, settings: ObjectiveSettings, epoch: int) -> None:
-        self.outline = outline
-        self.settings = settings
-        self.epoch = epoch
+    num_texts = 1
 
-    def singles(self, walk: _Walk) -> Runs:
+    def check(self, outline: Outline) -> None:
+        """Accept any corpus."""
+
+    def next_examples(self, walk: Walk, plan: EpochPlan) -> Drafts:
         """Take as many sentences as fit, one at least."""
-        fitting = self.outline.fitting(walk.firsts, self._targets(walk.firsts))
+        fitting = plan.outline.fitting(walk.firsts, plan.targets(walk.firsts))
         stops = np.clip(fitting, walk.firsts + 1, walk.ends)
-        return Runs(walk.firsts, stops, walk.firsts, stops, stops, stops, np.full(len(stops), NO_PAIR))
+        return Drafts(walk.firsts, stops, walk.firsts, stops, stops, stops, np.full(len(stops), NO_PAIR))
 
-    def pairs(self, walk: _Walk) -> Runs:
+
+class Taken(NamedTuple):
+    """The sentences that pairs are made of; one entry per example."""
+
+    firsts: Integers
+    middles: Integers
+    """Where B begins."""
+    stops: Integers
+    documents: Integers
+    targets: Integers
+    """How many tokens a pair aims at."""
+
+
+class Pair(NamedTuple):
+    """Text A and text B of each example, as sentences: where they start and stop, (2, examples) each."""
+
+    a: Integers
+    b: Integers
+    nexts: Integers
+    """The sentence at which the document continues, (examples,)."""
+
+
+class Pairs(ABC):
+    """Each example is two texts. Half of the pairs stay as they are in their document, half are flipped."""
+
+    num_texts = 2
+
+    def check(self, outline: Outline) -> None:
+        """Refuse documents of which none has two sentences."""
+        if int(np.diff(outline.document_borders).max()) == 1:
+            raise DataError(
+                "every document of the corpus is one sentence, and a pair needs two; give longer documents, "
+                "or set objective.name to mlm"
+            )
+
+    def next_examples(self, walk: Walk, plan: EpochPlan) -> Drafts:
         """Take sentences until the target is reached, and make a pair of them."""
-        firsts, targets = walk.firsts, self._targets(walk.firsts)
-        stops = np.minimum(np.maximum(self.outline.reaching(firsts, targets), firsts + 2), walk.ends)
-        middles = firsts + 1 + self._below(stops - firsts - 1, Draw.CUT, firsts)
-        is_flipped = self._uniform(Draw.FLIP, firsts) < 0.5
-        document_starts = self.outline.document_borders[walk.documents]
-        document_stops = self.outline.document_borders[walk.documents + 1]
+        outline, firsts, targets = plan.outline, walk.firsts, plan.targets(walk.firsts)
+        stops = np.minimum(np.maximum(outline.reaching(firsts, targets), firsts + 2), walk.ends)
+        middles = firsts + 1 + plan.below(stops - firsts - 1, Draw.CUT, firsts)
+        document_starts = outline.document_borders[walk.documents]
+        document_stops = outline.document_borders[walk.documents + 1]
         is_left_alone = (stops - firsts == 1) & (firsts > document_starts)
         has_pair = document_stops - document_starts > 1
 
         # A sentence that is left alone becomes B; A is what goes before it, which an earlier example used up.
-        back = np.clip(self.outline.reaching_back(stops, targets), document_starts, firsts - 1)
-        nexts = stops
+        back = np.clip(outline.reaching_back(stops, targets), document_starts, firsts - 1)
         a = np.where(is_left_alone, (back, firsts), (firsts, middles))
-        b = np.stack((a[1], stops))
-        if self.settings.objective == "sop":
-            a, b = np.where(is_flipped, b, a), np.where(is_flipped, a, b)
-        else:
-            nexts = np.where(is_flipped, middles, stops)
-            a = np.where(is_flipped, (firsts, middles), a)
-            b = np.where(is_flipped, self._elsewhere(firsts, middles, walk.documents, targets), b)
-        a = np.where(has_pair, a, (firsts, stops))
-        b = np.where(has_pair, b, (stops, stops))
-        labels = np.where(has_pair, is_flipped.astype(np.int64), NO_PAIR)
-        return Runs(firsts, nexts, a[0], a[1], b[0], b[1], labels)
+        kept = Pair(a, np.stack((a[1], stops)), stops)
+        flipped = self.flipped(kept, Taken(firsts, middles, stops, walk.documents, targets), plan)
+        is_flipped = plan.uniform(Draw.FLIP, firsts) < 0.5
+        pair = Pair(*(np.where(is_flipped, new, old) for new, old in zip(flipped, kept, strict=True)))
+        a = np.where(has_pair, pair.a, (firsts, stops))
+        b = np.where(has_pair, pair.b, (stops, stops))
+        labels = np.where(has_pair, np.where(is_flipped, FLIPPED, KEPT), NO_PAIR)
+        return Drafts(firsts, pair.nexts, a[0], a[1], b[0], b[1], labels)
 
-    def _elsewhere(
-        self, firsts: Integers, middles: Integers, documents: Integers, targets: Integers
-    ) -> tuple[Integers, Integers]:
-        """Return sentences of another document that fill the target up."""
-        borders = self.outline.document_borders
-        others = self._below(self.outline.num_documents - 1, Draw.OTHER_DOCUMENT, firsts)
-        others += others >= documents
+    @abstractmethod
+    def flipped(self, pair: Pair, taken: Taken, plan: EpochPlan) -> Pair:
+        """Return what each pair becomes when it is flipped."""
+
+
+class SwappedPairs(Pairs):
+    """In a flipped pair, A and B are swapped."""
+
+    def flipped(self, pair: Pair, taken: Taken, plan: EpochPlan) -> Pair:
+        """Swap A and B."""
+        return Pair(pair.b, pair.a, pair.nexts)
+
+
+class RandomPairs(Pairs):
+    """In a flipped pair, B is from another document."""
+
+    def check(self, outline: Outline) -> None:
+        """Refuse a single document too."""
+        if outline.num_documents == 1:
+            raise DataError(
+                "the corpus is one document, so there is no other to take a random text from; put blank "
+                "lines between documents and build it again, or set objective.name to mlm or sop"
+            )
+        super().check(outline)
+
+    def flipped(self, pair: Pair, taken: Taken, plan: EpochPlan) -> Pair:
+        """Fill the target up with sentences of another document; those of B are put back."""
+        outline, borders = plan.outline, plan.outline.document_borders
+        others = self.other_documents(taken, plan)
         sizes = borders[others + 1] - borders[others]
-        starts = borders[others] + self._below(sizes, Draw.OTHER_START, firsts)
-        missing = targets - (self.outline.borders[middles] - self.outline.borders[firsts])
-        stops = self.outline.reaching(starts, np.maximum(missing, 1))
-        return starts, np.minimum(stops, borders[others + 1])
+        starts = borders[others] + plan.below(sizes, Draw.OTHER_START, taken.firsts)
+        missing = taken.targets - (outline.borders[taken.middles] - outline.borders[taken.firsts])
+        stops = np.minimum(outline.reaching(starts, np.maximum(missing, 1)), borders[others + 1])
+        return Pair(np.stack((taken.firsts, taken.middles)), np.stack((starts, stops)), taken.middles)
 
-    def _targets(self, firsts: Integers) -> Integers:
-        room = self.settings.room
-        is_short = self._uniform(Draw.IS_SHORT, firsts) < self.settings.short_prob
-        return np.where(is_short, 2 + self._below(room - 1, Draw.SHORT_LENGTH, firsts), room)
-
-    def _uniform(self, draw: Draw, firsts: Integers) -> NDArray[np.float64]:
-        return uniform(self.settings.seed, draw, self.epoch, firsts)
-
-    def _below(self, limit: int | Integers, draw: Draw, firsts: Integers) -> Integers:
-        return below(limit, self.settings.seed, draw, self.epoch, firsts)
+    def other_documents(self, taken: Taken, plan: EpochPlan) -> Integers:
+        """Return the document that each random B is taken from: any but its own."""
+        others = plan.below(plan.outline.num_documents - 1, Draw.OTHER_DOCUMENT, taken.firsts)
+        return others + (others >= taken.documents)
 
 
-def cut_to_room(runs: Runs, outline: Outline, settings: ObjectiveSettings, epoch: int) -> Examples:
-    """Turn runs of sentences into runs of tokens, and cut those that are too long."""
-    a_starts, b_starts = outline.borders[runs.a_starts], outline.borders[runs.b_starts]
-    num_a, num_b = outline.borders[runs.a_stops] - a_starts, outline.borders[runs.b_stops] - b_starts
-    a_lengths, b_lengths = kept_lengths(num_a, num_b, settings.room)
+def plan_epoch(arrangement: Arrangement, plan: EpochPlan) -> Examples:
+    """Return the examples of an epoch."""
+    return cut_to_room(draft_epoch(arrangement, plan), plan)
+
+
+def draft_epoch(arrangement: Arrangement, plan: EpochPlan) -> Drafts:
+    """Return the examples of an epoch, before any is cut."""
+    borders, documents = plan.outline.sections()
+    walk = Walk(borders[:-1], borders[1:], documents)
+    parts = []
+    while len(walk.firsts):
+        parts.append(arrangement.next_examples(walk, plan))
+        walk = walk.after(parts[-1].nexts)
+    return Drafts.joined(parts)
+
+
+def cut_to_room(drafts: Drafts, plan: EpochPlan) -> Examples:
+    """Turn ranges of sentences into ranges of tokens, and cut those that are too long."""
+    borders = plan.outline.borders
+    a_starts, b_starts = borders[drafts.a_starts], borders[drafts.b_starts]
+    num_a, num_b = borders[drafts.a_stops] - a_starts, borders[drafts.b_stops] - b_starts
+    a_lengths, b_lengths = kept_lengths(num_a, num_b, plan.room)
     return Examples(
-        a_starts + heads(num_a - a_lengths, settings.seed, Draw.FRONT_OF_A, epoch, runs.firsts),
+        a_starts + heads(num_a - a_lengths, plan.seed, Draw.FRONT_OF_A, plan.epoch, drafts.firsts),
         a_lengths.astype(np.int32),
-        b_starts + heads(num_b - b_lengths, settings.seed, Draw.FRONT_OF_B, epoch, runs.firsts),
+        b_starts + heads(num_b - b_lengths, plan.seed, Draw.FRONT_OF_B, plan.epoch, drafts.firsts),
         b_lengths.astype(np.int32),
-        runs.labels.astype(np.int8),
+        drafts.pair_labels.astype(np.int8),
     )
 
 

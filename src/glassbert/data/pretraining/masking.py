@@ -1,6 +1,6 @@
-"""Which tokens of a batch are to be predicted, and what stands in their place.
+"""Which tokens of a batch are to be predicted, and what replaces them.
 
-Legend: T tokens of a packed batch, B its examples, M tokens to predict.
+Legend: T tokens of a packed batch, M tokens to predict.
 """
 
 import re
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from glassbert.data.pretraining.batches import Labels
+from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.data.random import Draw, below, uniform
 from glassbert.errors import UserError
 from glassbert.text.vocabulary import Vocabulary
@@ -19,7 +21,7 @@ _NEVER = 2.0  # above every roll
 
 @dataclass(frozen=True, kw_only=True)
 class Masking:
-    """How much is hidden, and how."""
+    """How many tokens are hidden, and how."""
 
     select_prob: float = 0.15
     """The share of tokens that are to be predicted."""
@@ -40,48 +42,10 @@ class Masking:
             )
 
 
-@dataclass(frozen=True)
-class Packing:
-    """Where the tokens of a packed batch stand."""
-
-    starts: NDArray[np.int64]
-    """The first token of each example, (B,)."""
-    owners: NDArray[np.int64]
-    """Which example of the batch a token belongs to, (T,)."""
-    examples: NDArray[np.int64]
-    """The number of each example in its epoch, (B,)."""
-    word_starts: NDArray[np.bool_] | None
-    """Where a word begins, (T,); None when each token counts as a word."""
-
-    def positions(self) -> NDArray[np.int64]:
-        """Return each token's place in its example, (T,)."""
-        return np.arange(len(self.owners)) - self.starts[self.owners]
-
-    def word_heads(self) -> NDArray[np.int64]:
-        """Return the first token of each token's word, (T,)."""
-        indices = np.arange(len(self.owners))
-        if self.word_starts is None:
-            return indices
-        return np.maximum.accumulate(np.where(self.word_starts, indices, 0))
-
-
-@dataclass(frozen=True)
-class Masked:
-    """What the model sees, and what it has to say."""
-
-    ids: NDArray[np.int64]
-    """(T,)."""
-    predict_at: NDArray[np.int64]
-    """Which of the tokens are to be predicted, ascending, (M,)."""
-    labels: NDArray[np.int64]
-    """What they were, (M,)."""
-
-
 class Masker:
-    """Hides tokens of packed batches. A token's fate depends on seed, epoch, example and position alone."""
+    """Hides tokens of packed batches. A token's fate depends on seed, epoch, example and position only."""
 
-    def __init__(self, masking: Masking, vocabulary: Vocabulary) -> None:
-        self.masking = masking
+    def __init__(self, vocabulary: Vocabulary) -> None:
         self._mask_id = vocabulary.mask_id
         self.is_maskable = maskable(vocabulary)
         is_drawn = self.is_maskable.copy()
@@ -90,15 +54,18 @@ class Masker:
         if not len(self._replacements):
             raise UserError("the vocabulary holds special and unused pieces only; there is no token to draw")
 
-    def __call__(self, ids: NDArray[np.int64], packing: Packing, seed: int, epoch: int) -> Masked:
-        """Return the batch with some tokens hidden; ``ids``, (T,), are left untouched."""
+    def __call__(
+        self, ids: NDArray[np.int64], packing: Packing, moment: Moment, masking: Masking
+    ) -> tuple[NDArray[np.int64], Labels]:
+        """Return the ids with some hidden, (T,), and what was there, (M,); ``ids`` are left untouched."""
+        seed, epoch = moment.seed, moment.epoch
         examples, positions = packing.examples[packing.owners], packing.positions()
-        heads = packing.word_heads()
+        heads = packing.word_heads() if masking.whole_words else np.arange(len(ids))
         rolls = uniform(seed, Draw.CHOICE, epoch, examples, positions)[heads]
         rolls[~self.is_maskable[ids]] = _NEVER
         # BERT predicts at least one token of each example: here the one with the lowest roll.
         lowest = np.minimum.reduceat(rolls, packing.starts)[packing.owners]
-        is_chosen = (rolls < _NEVER) & ((rolls < self.masking.select_prob) | (rolls == lowest))
+        is_chosen = (rolls < _NEVER) & ((rolls < masking.select_prob) | (rolls == lowest))
         predict_at = np.flatnonzero(is_chosen)
 
         head = heads[predict_at]
@@ -112,10 +79,10 @@ class Masker:
             positions[predict_at],
         )
         masked = ids.copy()
-        is_replaced = fates < self.masking.mask_prob + self.masking.random_prob
+        is_replaced = fates < masking.mask_prob + masking.random_prob
         masked[predict_at[is_replaced]] = self._replacements[draws[is_replaced]]
-        masked[predict_at[fates < self.masking.mask_prob]] = self._mask_id
-        return Masked(masked, predict_at, ids[predict_at])
+        masked[predict_at[fates < masking.mask_prob]] = self._mask_id
+        return masked, Labels(ids[predict_at], predict_at)
 
 
 def maskable(vocabulary: Vocabulary) -> NDArray[np.bool_]:

@@ -1,6 +1,8 @@
 import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,44 +12,35 @@ from hypothesis import strategies as st
 from glassbert.data.corpus.manifest import Manifest
 from glassbert.data.corpus.shards import Corpus, CorpusWriter, Tokens, ids_dtype
 from glassbert.data.pretraining.batches import PretrainBatch
+from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.data.pretraining.examples import NO_PAIR
 from glassbert.data.pretraining.masking import Masking
-from glassbert.data.pretraining.objective import PretrainObjective
-from glassbert.data.pretraining.settings import ObjectiveName, ObjectiveSettings
 from glassbert.errors import DataError, ModelError, UserError
+from glassbert.tasks.objectives.registry import OBJECTIVES
 from glassbert.text.vocabulary import Vocabulary
-from helpers.corpora import VOCABULARY, MemoryCorpus, memory_corpus, wiki_corpus
+from helpers.corpora import VOCABULARY, MemoryCorpus, batches_of, memory_corpus, objective_of, wiki_corpus
 
-OBJECTIVES = get_args(ObjectiveName)
 DOCUMENTS = st.lists(st.lists(st.integers(1, 30), min_size=2, max_size=6), min_size=2, max_size=6)
 SPECIAL_IDS = (VOCABULARY.cls_id, VOCABULARY.sep_id)
 
 
-def objective_of(
-    corpus: MemoryCorpus | Corpus, batch_counts: list[int] | None = None, **told: Any
-) -> PretrainObjective:
-    told_all = ObjectiveSettings(**{"seed": 1, "max_length": 32, "batch_tokens": 256, **told})
-    objective = PretrainObjective(corpus, VOCABULARY, told_all)
-    objective.epochs.batch_counts = list(batch_counts or ())
-    return objective
-
-
-def epoch_batches(objective: PretrainObjective, epoch: int = 0) -> list[PretrainBatch]:
-    before = sum(objective.epochs.num_batches(earlier) for earlier in range(epoch))
-    return [objective.batch(before + index) for index in range(objective.epochs.num_batches(epoch))]
+def epoch_batches(made: CorpusBatches, epoch: int = 0) -> list[PretrainBatch]:
+    before = sum(made.epochs.num_batches(earlier) for earlier in range(epoch))
+    return [made.batch(before + index) for index in range(made.epochs.num_batches(epoch))]
 
 
 def originals(batch: PretrainBatch) -> list[np.ndarray]:
     """Return the ids of each example as they were before masking."""
     ids = batch.ids.copy()
-    ids[batch.predict_at] = batch.mlm_labels
+    ids[batch.labels["mlm"].places] = batch.labels["mlm"].values
     return np.split(ids, np.cumsum(batch.lengths)[:-1])
 
 
 def digest(batch: PretrainBatch) -> str:
     """Return a fingerprint of everything in a batch."""
-    pair_labels = np.empty(0) if batch.pair_labels is None else batch.pair_labels
-    arrays = (batch.ids, batch.segments, batch.lengths, batch.predict_at, batch.mlm_labels, pair_labels)
+    hidden = batch.labels["mlm"]
+    pairs = batch.labels["nsp"].values if "nsp" in batch.labels else np.empty(0)
+    arrays = (batch.ids, batch.segments, batch.lengths, hidden.places, hidden.values, pairs)
     data = b"".join(np.asarray(array, dtype="<i8").tobytes() for array in arrays)
     return hashlib.sha256(data).hexdigest()[:16]
 
@@ -62,9 +55,9 @@ def digest(batch: PretrainBatch) -> str:
     ],
 )
 def test_batches_never_change_unnoticed(objective: str, whole_words: bool, expected: str) -> None:
-    """A new value here means that no earlier run can be gone on with: say so in the changelog."""
+    """A new value here means that no earlier run can be resumed: say so in the changelog."""
     corpus = memory_corpus([[7, 12, 9, 15, 4], [21, 3, 60], [8, 8, 8, 8], [5], [11, 2, 19, 6, 14, 10]])
-    made = objective_of(corpus, objective=objective, mask=Masking(whole_words=whole_words), batch_tokens=96)
+    made = batches_of(corpus, objective, mask=Masking(whole_words=whole_words), batch_tokens=96)
     batches = [digest(batch) for epoch in range(3) for batch in epoch_batches(made, epoch)]
     assert hashlib.sha256("".join(batches).encode()).hexdigest()[:16] == expected
 
@@ -74,9 +67,7 @@ def test_batches_never_change_unnoticed(objective: str, whole_words: bool, expec
 def test_the_examples_of_an_epoch_are_the_whole_corpus(documents: list[list[int]], epoch: int) -> None:
     corpus = memory_corpus(documents)
     texts = [
-        text[1:-1]
-        for batch in epoch_batches(objective_of(corpus, objective="mlm"), epoch)
-        for text in originals(batch)
+        text[1:-1] for batch in epoch_batches(batches_of(corpus, "mlm"), epoch) for text in originals(batch)
     ]
     found = sorted(np.concatenate(texts).tolist())
     assert found == sorted(corpus.ids.tolist())
@@ -90,21 +81,21 @@ def test_batches_are_packed_as_bert_expects_them(
     objective: str, whole_words: bool, documents: list[list[int]], seed: int
 ) -> None:
     corpus = memory_corpus(documents)
-    made = objective_of(corpus, objective=objective, seed=seed, mask=Masking(whole_words=whole_words))
+    made = batches_of(corpus, objective, seed=seed, mask=Masking(whole_words=whole_words))
     flat = corpus.ids.tolist()
     for batch in epoch_batches(made):
-        assert batch.num_real_tokens == sum(batch.lengths) <= 256
+        assert batch.num_tokens == sum(batch.lengths) <= 256
         assert list(batch.lengths) == sorted(batch.lengths)
         assert batch.lengths[-1] <= 32
-        assert (batch.pair_labels is None) == (objective == "mlm")
-        assert {array.dtype for array in (batch.ids, batch.segments, batch.predict_at)} == {
-            np.dtype(np.int64)
-        }
+        assert set(batch.labels) == ({"mlm"} if objective == "mlm" else {"mlm", "nsp"})
+        places = batch.labels["mlm"].places
+        assert places is not None
+        assert {array.dtype for array in (batch.ids, batch.segments, places)} == {np.dtype(np.int64)}
         ends = np.cumsum(batch.lengths)
-        assert set(np.searchsorted(ends, batch.predict_at, side="right")) == set(range(batch.num_examples))
+        assert set(np.searchsorted(ends, places, side="right")) == set(range(batch.num_examples))
         for index, ids in enumerate(originals(batch)):
             segments = batch.segments[ends[index] - len(ids) : ends[index]]
-            is_pair = batch.pair_labels is not None and batch.pair_labels[index] != NO_PAIR
+            is_pair = "nsp" in batch.labels and batch.labels["nsp"].values[index] != NO_PAIR
             separators = np.flatnonzero(ids == VOCABULARY.sep_id)
             assert ids[0] == VOCABULARY.cls_id
             assert np.count_nonzero(ids == VOCABULARY.cls_id) == 1
@@ -119,33 +110,34 @@ def test_batches_are_packed_as_bert_expects_them(
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_batch_is_the_same_whenever_and_by_whomever_it_is_asked_for(objective: str) -> None:
     corpus = wiki_corpus(40)
-    made = objective_of(corpus, objective=objective)
+    made = batches_of(corpus, objective)
     num_steps = sum(made.epochs.num_batches(epoch) for epoch in range(3))
     expected = [digest(made.batch(step)) for step in range(num_steps)]
     assert len(set(expected)) == num_steps
     border = made.epochs.num_batches(0)
     for step in (num_steps - 1, 0, num_steps // 2, border, border - 1):
-        assert digest(objective_of(corpus, objective=objective).batch(step)) == expected[step]
+        assert digest(batches_of(corpus, objective).batch(step)) == expected[step]
         assert digest(made.batch(step)) == expected[step]
 
 
 def test_a_resumed_run_needs_no_plan_of_earlier_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = wiki_corpus(40)
-    made = objective_of(corpus)
+    made = batches_of(corpus)
     step = sum(made.epochs.num_batches(epoch) for epoch in range(5))
     expected = digest(made.batch(step + 1))
     planned = []
-    plan = PretrainObjective._planned
+    plan = CorpusBatches._planned
     monkeypatch.setattr(
-        PretrainObjective, "_planned", lambda self, number: planned.append(number) or plan(self, number)
+        CorpusBatches, "_planned", lambda self, number: planned.append(number) or plan(self, number)
     )
-    resumed = objective_of(corpus, batch_counts=made.epochs.batch_counts)
+    resumed = batches_of(corpus)
+    resumed.epochs.batch_counts = list(made.epochs.batch_counts)
     assert digest(resumed.batch(step + 1)) == expected
     assert planned == [5]
 
 
 def test_steps_know_their_epoch() -> None:
-    made = objective_of(wiki_corpus(40))
+    made = batches_of(wiki_corpus(40))
     first, second = made.epochs.num_batches(0), made.epochs.num_batches(1)
     assert made.epochs.place_of(0) == (0, 0)
     assert made.epochs.place_of(first - 1) == (0, first - 1)
@@ -157,8 +149,8 @@ def test_examples_do_not_depend_on_the_batch_size() -> None:
     corpus = wiki_corpus(40)
     small, large = (
         sorted(
-            (part.ids.tolist(), part.mlm_labels.tolist())
-            for batch in epoch_batches(objective_of(corpus, batch_tokens=budget))
+            (part.ids.tolist(), part.labels["mlm"].values.tolist())
+            for batch in epoch_batches(batches_of(corpus, batch_tokens=budget))
             for part in batch.split(batch.num_examples)
         )
         for budget in (64, 4096)
@@ -167,7 +159,7 @@ def test_examples_do_not_depend_on_the_batch_size() -> None:
 
 
 def test_an_epoch_visits_its_examples_in_an_order_of_its_own() -> None:
-    made = objective_of(memory_corpus([[30]] * 60), objective="mlm", short_prob=0.0)
+    made = batches_of(memory_corpus([[30]] * 60), "mlm", short_prob=0.0)
     orders = [
         [int(text[1]) for batch in epoch_batches(made, epoch) for text in originals(batch)]
         for epoch in range(2)
@@ -186,7 +178,7 @@ def test_words_stay_whole_in_a_batch() -> None:
     )
     masking = Masking(whole_words=True, mask_prob=1.0, random_prob=0.0)
     num_words = 0
-    for batch in epoch_batches(objective_of(unique, mask=masking)):
+    for batch in epoch_batches(batches_of(unique, mask=masking)):
         for text, ids in zip(
             originals(batch), np.split(batch.ids, np.cumsum(batch.lengths)[:-1]), strict=True
         ):
@@ -199,27 +191,34 @@ def test_words_stay_whole_in_a_batch() -> None:
     assert num_words > 100
 
 
-def held_out(made: PretrainObjective, num_tokens: int) -> list[str]:
+def held_out_batches(
+    corpus: MemoryCorpus, num_tokens: int, batch_tokens: int = 256, **told: Any
+) -> Iterator[PretrainBatch]:
+    objective = objective_of(max_length=32, **told)
+    return objective.held_out_batches(corpus, num_tokens, batch_tokens=batch_tokens)  # type: ignore[arg-type]
+
+
+def held_out(corpus: MemoryCorpus, num_tokens: int, batch_tokens: int = 256, **told: Any) -> list[str]:
     """Return the fingerprints of the held-out examples, in any order."""
-    batches = made.evaluation_batches(num_tokens)
+    batches = held_out_batches(corpus, num_tokens, batch_tokens, **told)
     return sorted(digest(part) for batch in batches for part in batch.split(batch.num_examples))
 
 
 def test_held_out_text_is_masked_alike_in_every_run() -> None:
     corpus = wiki_corpus(60)
-    usual = objective_of(corpus)
-    other = objective_of(corpus, seed=7, batch_tokens=1000, mask=Masking(select_prob=0.5, whole_words=True))
-    assert held_out(usual, 5000) == held_out(other, 5000)
-    assert set(held_out(usual, 2000)) < set(held_out(usual, 5000))
+    other = held_out(corpus, 5000, batch_tokens=1000, mask=Masking(select_prob=0.5, whole_words=True))
+    assert held_out(corpus, 5000) == other
+    assert set(held_out(corpus, 2000)) < set(held_out(corpus, 5000))
 
 
 def test_held_out_tokens_are_as_many_as_asked_for_or_as_there_are() -> None:
-    made = objective_of(wiki_corpus(60))
-    num_tokens = sum(batch.num_real_tokens for batch in made.evaluation_batches(5000))
+    corpus = wiki_corpus(60)
+    num_tokens = sum(batch.num_tokens for batch in held_out_batches(corpus, 5000))
     assert 5000 - 32 < num_tokens <= 5000
-    assert len(held_out(made, 1)) == 1
-    everything = sum(batch.num_real_tokens for batch in made.evaluation_batches(10**9))
-    assert everything == pytest.approx(sum(batch.num_real_tokens for batch in epoch_batches(made)), rel=0.1)
+    assert len(held_out(corpus, 1)) == 1
+    everything = sum(batch.num_tokens for batch in held_out_batches(corpus, 10**9))
+    of_an_epoch = sum(batch.num_tokens for batch in epoch_batches(batches_of(corpus)))
+    assert everything == pytest.approx(of_an_epoch, rel=0.1)
 
 
 def on_disk(corpus: MemoryCorpus, folder: Path, shard_tokens: int) -> Corpus:
@@ -248,46 +247,46 @@ def test_shards_on_disk_give_the_batches_of_the_corpus_in_memory(shard_tokens: i
     corpus = wiki_corpus(40)
     stored = on_disk(corpus, tmp_path, shard_tokens)
     masking = Masking(whole_words=True)
-    expected = [digest(batch) for batch in epoch_batches(objective_of(corpus, mask=masking))]
-    assert [digest(batch) for batch in epoch_batches(objective_of(stored, mask=masking))] == expected
+    expected = [digest(batch) for batch in epoch_batches(batches_of(corpus, mask=masking))]
+    assert [digest(batch) for batch in epoch_batches(batches_of(stored, mask=masking))] == expected
 
 
 def test_one_document_is_refused_for_pairs_from_elsewhere_and_taken_otherwise() -> None:
     corpus = memory_corpus([[5, 6, 7]])
-    with pytest.raises(DataError, match="one document.*set objective to mlm or sop"):
-        objective_of(corpus)
-    assert objective_of(corpus, objective="sop").batch(0).num_examples > 0
-    assert objective_of(corpus, objective="mlm").batch(0).num_examples > 0
+    with pytest.raises(DataError, match=r"one document.*set objective\.name to mlm or sop"):
+        batches_of(corpus)
+    assert batches_of(corpus, "sop").batch(0).num_examples > 0
+    assert batches_of(corpus, "mlm").batch(0).num_examples > 0
 
 
 def test_documents_of_one_sentence_are_refused_for_pairs() -> None:
     corpus = memory_corpus([[5], [6], [7]])
     for objective in ("mlm+nsp", "sop"):
-        with pytest.raises(DataError, match="one sentence.*set objective to mlm"):
-            objective_of(corpus, objective=objective)
-    assert objective_of(corpus, objective="mlm").batch(0).num_examples == 3
+        with pytest.raises(DataError, match=r"one sentence.*set objective\.name to mlm"):
+            batches_of(corpus, objective)
+    assert batches_of(corpus, "mlm").batch(0).num_examples == 3
 
 
 def test_a_corpus_without_text_is_refused() -> None:
     with pytest.raises(DataError, match="holds no text"):
-        objective_of(memory_corpus([[]]))
+        batches_of(memory_corpus([[]]))
 
 
 def test_another_vocabulary_is_refused() -> None:
     other = Vocabulary((*VOCABULARY.pieces[:-1], "z"))
     with pytest.raises(ModelError, match="another vocabulary"):
-        PretrainObjective(wiki_corpus(2), other, ObjectiveSettings(seed=1))
+        batches_of(replace(wiki_corpus(2), vocabulary=other))
 
 
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ({"objective": "nsp"}, "objective='nsp' is not known; use one of mlm, mlm\\+nsp, sop"),
-        ({"batch_tokens": 100}, "batch_tokens=100 is less than a sequence of max_length=128"),
+        ({"name": "nsp"}, "objective.name='nsp'; expected one of mlm, mlm\\+nsp, sop"),
+        ({"batch_tokens": 20}, "batch_tokens=20 is less than a sequence of max_length=32"),
         ({"max_length": 4}, "max_length=4 leaves no room; expected at least 5"),
         ({"short_prob": 2.0}, "short_prob=2.0"),
     ],
 )
 def test_impossible_settings_are_refused(told: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        ObjectiveSettings(**{"seed": 1, **told})
+        batches_of(wiki_corpus(2), **told)

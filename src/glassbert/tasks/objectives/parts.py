@@ -1,0 +1,144 @@
+"""Parts of an objective, and the network that computes their losses.
+
+Legend: B sequences, T tokens, M places of labels, D hidden size.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from glassbert.data.corpus.shards import Corpus
+from glassbert.data.pretraining.batches import Labels, PretrainBatch
+from glassbert.data.pretraining.masking import Masking
+from glassbert.data.pretraining.packing import Moment, Packing
+from glassbert.errors import UserError
+from glassbert.model.bert import Bert
+from glassbert.model.layout import Batch, Layout
+from glassbert.text.vocabulary import Vocabulary
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveSettings:
+    """The `[objective]` table of a recipe. An objective with settings of its own has a subclass."""
+
+    name: str = "mlm+nsp"
+    """Masked tokens (mlm), with them whether B follows A (mlm+nsp), or whether the two are swapped (sop)."""
+    max_length: int = 128
+    """Tokens of the longest example, [CLS] and [SEP] included."""
+    short_prob: float = 0.1
+    """Share of examples that aim at a random shorter length, so that the model meets all lengths."""
+    mask: Masking = field(default_factory=Masking)
+    """Which tokens are hidden, and how."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.short_prob <= 1:
+            raise UserError(f"short_prob={self.short_prob}; expected a share from 0 to 1, such as 0.1")
+
+    def for_evaluation(self) -> Self:
+        """Return the settings that held-out text is measured with, the same whatever a run masks."""
+        return replace(self, mask=Masking())
+
+
+class Part(ABC):
+    """One thing that an objective learns. Its sums are `NAME_loss` and `NAME_accuracy` by default."""
+
+    name: ClassVar[str]
+    """Of its labels and sums."""
+    heads: ClassVar[tuple[str, ...]] = ()
+    """Which heads of BERT it needs: mlm, nsp."""
+    weight: ClassVar[float] = 1.0
+    """How much its loss counts in the total."""
+
+    def __init__(self, settings: Any, vocabulary: Vocabulary) -> None:
+        """Prepare for a run.
+
+        Args:
+            settings: Of the type that the objective names.
+        """
+        self.settings = settings
+
+    @property
+    def share_read(self) -> float:
+        """Share of the tokens whose last hidden states it reads, for the cost of a step."""
+        return 0.0
+
+    @property
+    def loss_weights(self) -> dict[str, float]:
+        """How much each of its losses counts in the total."""
+        return {f"{self.name}_loss": self.weight}
+
+    @abstractmethod
+    def label(self, ids: Ids, packing: Packing, moment: Moment) -> tuple[Ids, Labels | None]:
+        """Return the ids as the model reads them, (T,), and the labels; None if this batch has none.
+
+        Must not change ``ids`` in place, and must depend on the arguments only.
+        """
+
+    @abstractmethod
+    def sums(self, network: Any, hidden: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        """Return the summed losses, and what else is summed for show.
+
+        Args:
+            network: Of the type that the objective names; its `bert` has the heads.
+            hidden: Last hidden states where the labels are, (M, D); of [CLS] if they are per example, (B, D).
+            labels: (M,) or (B,).
+        """
+
+    def counts(self, batch: PretrainBatch) -> dict[str, int]:
+        """Return what each of the sums is divided by."""
+        return dict.fromkeys((f"{self.name}_loss", f"{self.name}_accuracy"), batch.num_labels(self.name))
+
+    def guessing_loss(self, corpus: Corpus, vocabulary: Vocabulary, labels: Iterable[Labels]) -> float | None:
+        """Return the loss of guessing ``labels`` by frequency; None where that says nothing."""
+        return None
+
+
+class PretrainNetwork(nn.Module):
+    """A BERT and the losses of an objective: what the engine differentiates.
+
+    A subclass may hold more networks and compute in another way. Those that are a `Bert` are saved as model
+    folders of their own; all other weights are kept so that a run can resume.
+    """
+
+    def __init__(self, bert: Bert, parts: Sequence[Part]) -> None:
+        super().__init__()
+        self.bert, self.parts = bert, tuple(parts)
+
+    def forward(self, batch: PretrainBatch) -> dict[str, Tensor]:
+        """Return the sums of all parts over a batch; a part without labels in it adds nothing."""
+        device = self.bert.encoder.embeddings.token.weight.device
+        labels = [batch.labels.get(part.name) for part in self.parts]
+        states = self.states_at(batch, [found.places for found in labels if found is not None])
+        sums: dict[str, Tensor] = {}
+        for part, found in zip(self.parts, labels, strict=True):
+            if found is None:
+                sums |= {name: torch.zeros((), device=device) for name in part.counts(batch)}
+            else:
+                sums |= part.sums(self, states.pop(0), _tensor(found.values, device))
+        return sums
+
+    def states_at(self, batch: PretrainBatch, places: Sequence[NDArray[np.int64] | None]) -> list[Tensor]:
+        """Return the last hidden states at each of ``places``, (M, D); of [CLS], (B, D), where it is None.
+
+        The last block computes no other states.
+        """
+        device = self.bert.encoder.embeddings.token.weight.device
+        layout = Layout(batch.lengths)
+        packed = Batch(_tensor(batch.ids, device), _tensor(batch.segments, device), layout)
+        asked = [layout.starts.to(device)] + [_tensor(found, device) for found in places if found is not None]
+        read, where = torch.unique(torch.cat(asked), return_inverse=True)
+        hidden = self.bert.encoder(packed, only=read)
+        first, *others = (hidden[index] for index in where.split([len(found) for found in asked]))
+        return [first if found is None else others.pop(0) for found in places]
+
+
+def _tensor(array: NDArray[np.int64], device: torch.device) -> Tensor:
+    return torch.from_numpy(array).to(device)

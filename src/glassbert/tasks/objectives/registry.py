@@ -1,0 +1,61 @@
+"""Objectives by name."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, get_type_hints
+
+from glassbert.config import ModelConfig
+from glassbert.errors import ModelError, UserError
+from glassbert.tasks.objectives.masked import MaskedLanguage
+from glassbert.tasks.objectives.objective import Objective
+from glassbert.tasks.objectives.pair_order import NextSentence, SentenceOrder
+from glassbert.tasks.objectives.parts import ObjectiveSettings
+from glassbert.text.vocabulary import Vocabulary
+
+OBJECTIVES: dict[str, type[Objective]] = {
+    "mlm": MaskedLanguage,
+    "mlm+nsp": NextSentence,
+    "sop": SentenceOrder,
+}
+"""Add to it from anywhere: ``OBJECTIVES["mine"] = Mine``."""
+
+
+def objective_type(name: str) -> type[Objective]:
+    """Return the objective of that name."""
+    if name not in OBJECTIVES:
+        raise UserError(f"objective.name={name!r}; expected one of {', '.join(OBJECTIVES)}")
+    return OBJECTIVES[name]
+
+
+def make_objective(settings: ObjectiveSettings, vocabulary: Vocabulary) -> Objective:
+    """Return the objective that the settings name."""
+    return objective_type(settings.name)(settings, vocabulary)
+
+
+def settings_of_run(run: Mapping[str, Any], config: ModelConfig) -> ObjectiveSettings:
+    """Return the settings that a saved model was pre-trained with.
+
+    Args:
+        run: The content of its run.json. Where it says nothing of pre-training, as in foreign folders, the
+            heads decide.
+    """
+    table = run.get("recipe", {}).get("objective")
+    if table is None:
+        return ObjectiveSettings(name="mlm" if config.head == "mlm" else "mlm+nsp")
+    return _from_json(objective_type(table["name"]).settings_type, table)
+
+
+def _from_json(kind: type[Any], table: Mapping[str, Any]) -> Any:
+    """Return the settings that `dataclasses.asdict` made a table of; keys it lacks keep their defaults."""
+    unknown = sorted(set(table) - {field.name for field in fields(kind)})
+    if unknown:
+        raise ModelError(
+            f"run.json: unknown key {unknown[0]!r} in the objective; was it written by a newer glassbert?"
+        )
+    hints = get_type_hints(kind)
+    return kind(
+        **{
+            name: _from_json(hints[name], value) if is_dataclass(hints[name]) else value
+            for name, value in table.items()
+        }
+    )
