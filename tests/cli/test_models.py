@@ -1,17 +1,20 @@
-"""Every verb that takes a MODEL asks one place what the name means."""
+"""Every verb that takes a MODEL asks one place what the name means and whether it is of the right kind."""
 
 from pathlib import Path
 
 import pytest
 
-from glassbert.cli import convert, corpus, embed, fill, tokenize, vocab
+from glassbert.cli import convert, corpus, tokenize, vocab
 from glassbert.cli.main import main
+from glassbert.errors import ModelError
+from glassbert.inference import loading
 from glassbert.model_names import model_folder
 from helpers.oracles import make_oracle, save_oracle
+from helpers.sentence_pairs import write_arbitrary_translator
 
 VERBS = {
-    "fill": (fill, ["fill", "nickname", "a [MASK]"]),
-    "embed": (embed, ["embed", "nickname", "texts.txt"]),
+    "fill": (loading, ["fill", "nickname", "a [MASK]"]),
+    "embed": (loading, ["embed", "nickname", "texts.txt"]),
     "convert": (convert, ["convert", "nickname", "out"]),
     "tokenize": (tokenize, ["tokenize", "nickname", "a"]),
     "vocab inspect": (vocab, ["vocab", "inspect", "nickname"]),
@@ -42,6 +45,66 @@ def test_a_name_means_the_same_to_every_verb(
 
 def test_a_path_is_a_folder() -> None:
     assert model_folder("some/folder") == Path("some/folder")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["fill", "MODEL", "a [MASK]"], ["embed", "MODEL", "texts.txt"], ["predict", "MODEL", "texts.txt"]],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_verb_of_encoders_names_a_translator_as_such(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_text("a\n")
+    Path("MODEL").mkdir()
+    write_arbitrary_translator(Path("MODEL"))
+    assert main(arguments) == 4
+    expected = "glassbert: MODEL is a translator; use `translate`, or name a BERT\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_translate_names_an_encoder_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", "demo", "texts.txt"]) == 4
+    expected = "glassbert: demo holds no translator; train one with `glassbert train translate`\n"
+    assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize("verb", ["fill", "embed", "predict", "translate"])
+def test_every_verb_that_runs_a_model_is_told_where(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def load(name: str, kind: type | None = None, **place: str) -> None:
+        asked.append(place)
+        raise ModelError("stop here")
+
+    monkeypatch.setattr(loading, "load", load)
+    text = {"fill": "a [MASK]"}.get(verb, str(tmp_path))
+    assert main([verb, "demo", text]) == 4
+    assert main([verb, "demo", text, "--device", "cpu", "--precision", "bfloat16"]) == 4
+    assert asked == [
+        {"device": "auto", "precision": "float32"},
+        {"device": "cpu", "precision": "bfloat16"},
+    ]
+    assert main([verb, "demo", text, "--device", "tpu"]) == 2
+    assert "tpu" in capsys.readouterr().err
+
+
+def test_a_hub_name_is_looked_up_only_with_online(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def fetched(name: str) -> Path:
+        asked.append(name)
+        return model_folder("demo")
+
+    monkeypatch.setattr("glassbert.model_names._fetched", fetched)
+    assert main(["fill", "some/name", "a [MASK]"]) == 4
+    assert asked == []
+    assert main(["fill", "some/name", "a [MASK]", "--online"]) == 0
+    assert loading.load("some/name", online=True).config.head == "pretraining"
+    assert asked == ["some/name", "some/name"]
 
 
 @pytest.mark.parametrize(

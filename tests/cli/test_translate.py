@@ -102,7 +102,7 @@ def test_alignments_come_with_json(folder: Path, tmp_path: Path, capsys: pytest.
     call("translate", str(folder), source, "--alignment", "--json", "--max-length", "6", "--beam", "1")
     alignment = json.loads(capsys.readouterr().out)["alignment"]
     assert len(alignment["weights"]) == len(alignment["target"])
-    with pytest.raises(UserError, match="--alignment is only shown with --json"):
+    with pytest.raises(UserError, match="--alignment is printed only with --json"):
         call("translate", str(folder), source, "--alignment")
 
 
@@ -203,8 +203,3 @@ def test_evaluate_tells_what_was_cut(
     captured = capsys.readouterr()
     assert "1 of 3 texts were longer than 64 tokens and were cut" in captured.err
     assert json.loads(captured.out)["num_truncated"] == 1
-
-
-def test_predict_sends_a_translator_to_its_own_verb(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", str(folder)]) == 2
-    assert f"is a translator; use `glassbert translate {folder}`" in capsys.readouterr().err

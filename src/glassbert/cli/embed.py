@@ -4,16 +4,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.input import input_texts
 from glassbert.cli.output import InputSource, print_json, progress_bar, remark, tell_assumptions
 from glassbert.errors import UserError
-from glassbert.model_names import model_folder
 from glassbert.storage import new_file
 from glassbert.text.truncate import Keep
 
-# Texts that are read, sorted by length and answered together: memory stays the same for any input.
+if TYPE_CHECKING:
+    from glassbert.inference.embeddings import Embeddings
+
+# Texts that are read, sorted by length and embedded together: memory stays the same for any input.
 CHUNK = 4096
 
 
@@ -24,28 +27,24 @@ def embed(
     *,
     keep: Keep = "head",
     out: Path | None = None,
+    where: DeviceOptions | None = None,
     json: bool = False,
 ) -> None:
     """Turn texts into vectors, one per line of input.
 
-    Parameters
-    ----------
-    model:
-        Model folder; one of sentence-transformers brings its pooling, others use the mean.
-    source:
-        File of texts, one a line or JSON objects with "text"; - is stdin.
-    keep:
-        Which end of a text that is too long stays.
-    out:
-        Write all vectors as one numpy array (.npy) instead of printing them.
-    json:
-        Print objects with "embedding", "tokens" and "truncated"; plain output is numbers parted by tabs.
+    Args:
+        model: Model folder; one of sentence-transformers says how to pool, others use the mean.
+        source: File of texts, one per line or JSON objects with "text"; - is stdin.
+        keep: Which part of a text that is too long stays.
+        out: Write all vectors as one numpy array (.npy) instead of printing them.
+        json: Print objects with "embedding", "tokens" and "truncated"; otherwise numbers separated by tabs.
     """
-    from glassbert.inference.model import load
+    from glassbert.inference.loading import load
+    from glassbert.inference.model import Model
 
     if out is not None and out.suffix != ".npy":
         raise UserError(f"--out {out}: expected a name that ends in .npy")
-    loaded = load(model_folder(model))
+    loaded = load(model, Model, **place_of(where))
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
     tell_assumptions(loaded.tokenizer)
@@ -70,7 +69,7 @@ def embed(
         )
 
 
-def _print_embeddings(embeddings: Any, json: bool) -> None:
+def _print_embeddings(embeddings: "Embeddings", json: bool) -> None:
     rows = zip(embeddings.tolist(), embeddings.tokens, embeddings.truncated, strict=True)
     for vector, tokens, truncated in rows:
         if json:
@@ -81,7 +80,7 @@ def _print_embeddings(embeddings: Any, json: bool) -> None:
 
 @contextmanager
 def _vector_file(path: Path) -> Iterator[Callable[[Any], None]]:
-    """Give a function that appends rows to a .npy file; none is kept in memory."""
+    """Yield a function that appends rows to a .npy file, so that none stays in memory."""
     from numpy.lib.format import write_array_header_1_0
 
     num_rows, width = 0, 0

@@ -1,26 +1,24 @@
 """`fill`: the likeliest words for each [MASK]."""
 
+from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.output import print_json, remark, tell_assumptions
-from glassbert.model_names import model_folder
 
 
-def fill(model: str, text: str, /, *, top: int = 5, json: bool = False) -> None:
+def fill(
+    model: str, text: str, /, *, top: int = 5, where: DeviceOptions | None = None, json: bool = False
+) -> None:
     """Show the likeliest words for each [MASK] in a text.
 
-    Parameters
-    ----------
-    model:
-        Model folder.
-    text:
-        Text with one or more [MASK].
-    top:
-        How many candidates to show for each mask.
-    json:
-        Print a list of {"token", "score"} for each mask, one a line.
+    Args:
+        model: Model folder.
+        text: Text with one or more [MASK].
+        top: How many candidates to show for each mask.
+        json: Print a list of {"token", "score"} for each mask, one per line.
     """
-    from glassbert.inference.model import load
+    from glassbert.inference.loading import load
+    from glassbert.inference.model import Model
 
-    loaded = load(model_folder(model))
+    loaded = load(model, Model, **place_of(where))
     tell_assumptions(loaded.tokenizer)
     results = loaded.fill(text, top=top)
     if results.truncated:

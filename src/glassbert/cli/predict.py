@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.options import read_options
 from glassbert.cli.output import InputSource, print_json, progress_bar, remark, stdin_lines, tell_assumptions
 from glassbert.data.examples import BadRow
-from glassbert.errors import DataError, UserError
-from glassbert.model_names import model_folder
+from glassbert.errors import DataError
 
 if TYPE_CHECKING:
     from glassbert.data.rows.record import Notes
@@ -28,6 +28,7 @@ def predict(
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
     abstain_below: float = 0.0,
     accuracy: float | None = None,
+    where: DeviceOptions | None = None,
     json: bool = False,
 ) -> None:
     """Say what a fine-tuned model makes of each text: one line of JSON for each row, in order.
@@ -57,12 +58,10 @@ def predict(
     from glassbert.data.rows.read import stream_examples
     from glassbert.data.rows.record import Notes
     from glassbert.inference.loading import load
+    from glassbert.inference.model import Model
     from glassbert.inference.predict import predict_stream, schema_for, threshold_for_accuracy
-    from glassbert.inference.translator import Translator
 
-    loaded = load(model_folder(model))
-    if isinstance(loaded, Translator):
-        raise UserError(f"{model} is a translator; use `glassbert translate {model}`")
+    loaded = load(model, Model, **place_of(where))
     tell_assumptions(loaded.tokenizer)
     if accuracy is not None:
         abstain_below = max(abstain_below, threshold_for_accuracy(loaded, accuracy))

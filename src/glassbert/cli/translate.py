@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Parameter
 
+from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.input import input_texts
 from glassbert.cli.output import InputSource, print_json, remark
 from glassbert.errors import UserError
-from glassbert.model_names import model_folder
 
 if TYPE_CHECKING:
     from glassbert.inference.decode import DecodeSettings
@@ -21,15 +21,15 @@ class SearchOptions:
     """How to search for a translation."""
 
     beam: int = 4
-    """Hypotheses that are followed at once; 1 takes the likeliest piece each time."""
+    """Hypotheses to follow at once; 1 takes the likeliest piece each time."""
     n_best: int = 1
     """How many translations of each text to show, best first."""
     length_penalty: float = 1.0
     """Above 1 favours long translations, below 1 short ones."""
     max_length: int | None = None
-    """Tokens after which a translation is cut off; what the model takes when not given."""
+    """Tokens after which a translation is cut off; as many as the model takes when not given."""
     sample: bool = False
-    """Draw translations by chance instead of searching for the likeliest."""
+    """Draw translations at random instead of searching for the likeliest."""
     temperature: float = 1.0
     """With --sample: below 1 likely pieces become likelier, above 1 all become more alike."""
     top_k: int | None = None
@@ -61,35 +61,29 @@ def translate(
     /,
     *,
     search: SearchOptions | None = None,
+    where: DeviceOptions | None = None,
     alignment: bool = False,
     chunk: int = 1024,
     json: bool = False,
 ) -> None:
     """Translate texts, one per line of input, in order.
 
-    Parameters
-    ----------
-    model:
-        Folder of a translator.
-    source:
-        File of texts, one a line or JSON objects with "text"; - is stdin.
-    search:
-        How to search.
-    alignment:
-        With --json: tell where the decoder looked as it wrote each piece.
-    chunk:
-        Lines that are read and sorted by length together; fewer answer sooner, more are faster.
-    json:
-        Print objects with "text", "score", "finished", "truncated" and "tokens".
+    Args:
+        model: Folder of a translator.
+        source: File of texts, one per line or JSON objects with "text"; - is stdin.
+        alignment: With --json: print where the decoder looked when it wrote each piece.
+        chunk: Lines to read and sort by length together; fewer answer sooner, more are faster.
+        json: Print objects with "text", "score", "finished", "truncated" and "tokens".
     """
     if alignment and not json:
-        raise UserError("--alignment is only shown with --json; add it")
+        raise UserError("--alignment is printed only with --json; add it")
     if chunk < 1:
         raise UserError(f"--chunk {chunk}; expected at least 1")
-    from glassbert.inference.translator import load_translator
+    from glassbert.inference.loading import load
+    from glassbert.inference.translator import Translator
 
     search = search or SearchOptions()
-    translator = load_translator(model_folder(model))
+    translator = load(model, Translator, **place_of(where))
     settings = translator.usual_settings(**search.settings())
     num_texts = num_truncated = num_unfinished = 0
     texts = input_texts(source)
@@ -108,7 +102,7 @@ def tell_cut(
     translator: "Translator",
     settings: "DecodeSettings",
 ) -> None:
-    """Say how many texts were too long, and how many translations did not end."""
+    """Report how many texts were too long, and how many translations did not end."""
     limit = translator.max_length
     if num_truncated:
         remark(f"{num_truncated} of {num_texts} texts were longer than {limit} tokens and were cut")

@@ -2,18 +2,11 @@
 
 from collections.abc import Mapping
 from reprlib import repr as shortened
-from typing import TypedDict
 
 from torch import nn
 
-from glassbert.inference.prepare import Device, PrecisionName, check_precision, choose_device
-
-
-class Where(TypedDict):
-    """Where a model runs, and in which precision."""
-
-    device: Device
-    precision: PrecisionName
+from glassbert.inference.places import Device, Place, PrecisionName
+from glassbert.inference.prepare import check_precision, choose_device
 
 
 class Loaded:
@@ -40,5 +33,5 @@ class Loaded:
         return {"device": str(self.device), "precision": self.precision}
 
     @property
-    def _where(self) -> Where:
+    def _place(self) -> Place:
         return {"device": "cpu" if self.device.type == "cpu" else "cuda", "precision": self.precision}

@@ -1,5 +1,6 @@
 """`glassbert.load`: the model of a folder, ready to work."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -7,7 +8,7 @@ from glassbert.errors import ModelError
 from glassbert.inference.loaded import Loaded
 from glassbert.inference.model import Model
 from glassbert.inference.model import load as load_encoder
-from glassbert.inference.prepare import Device, PrecisionName
+from glassbert.inference.places import Device, PrecisionName
 from glassbert.inference.translator import Translator, load_translator
 from glassbert.interop.translator_config import is_encoder_decoder
 from glassbert.model_names import hub_names, model_folder
@@ -55,7 +56,7 @@ def load(
         precision: float32, or bfloat16, which is smaller, less exact and faster where the device has it.
         online: Fetch a name that is no folder from the Hugging Face hub; otherwise nothing uses the network.
     """
-    with hub_names(allowed=online):
+    with hub_names() if online else nullcontext():
         folder = model_folder(name)
     config = folder / "config.json"
     is_translator = config.is_file() and is_encoder_decoder(read_json(config))

@@ -17,8 +17,8 @@ from glassbert.errors import ModelError, UserError
 from glassbert.inference.embeddings import Embeddings
 from glassbert.inference.engine import Engine
 from glassbert.inference.loaded import Loaded
+from glassbert.inference.places import Device, PrecisionName
 from glassbert.inference.predict import as_examples, with_abstention
-from glassbert.inference.prepare import Device, PrecisionName
 from glassbert.interop.folder import TASK_WEIGHTS, check_vocabulary, copy_companions, read_run, write_model
 from glassbert.interop.huggingface import LoadReport, build
 from glassbert.interop.sentence_transformers import (
@@ -135,7 +135,7 @@ class Model(Loaded):
     @cached_property
     def engine(self) -> Engine:
         """The fast path, built when first needed."""
-        return Engine.of(self.network, **self._where)
+        return Engine.of(self.network, **self._place)
 
     @cached_property
     def task(self) -> Task[Any, Any]:

@@ -7,18 +7,17 @@ like one, and add a row to `PRECISIONS`.
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar, get_args
+from typing import TypeVar, get_args
 
 import torch
 from torch import nn
 
 from glassbert.errors import UserError
 from glassbert.inference.linear import onednn
+from glassbert.inference.places import Device, PrecisionName
 from glassbert.model.block import Block
 from glassbert.model.linear import Linear
 
-Device = Literal["auto", "cpu", "cuda"]
-PrecisionName = Literal["float32", "bfloat16"]
 Network = TypeVar("Network", bound=nn.Module)
 
 

@@ -16,7 +16,7 @@ from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
 from glassbert.inference.loaded import Loaded
-from glassbert.inference.prepare import Device, PrecisionName
+from glassbert.inference.places import Device, PrecisionName
 from glassbert.interop.ctranslate2 import export_ctranslate2
 from glassbert.interop.seq2seq import Network
 from glassbert.interop.translator import read_translator, write_translator
@@ -156,7 +156,7 @@ class Translator(Loaded):
     @cached_property
     def decoder(self) -> Decoder:
         """The fast path, built when first needed."""
-        return Decoder.of(self.network, **self._where)
+        return Decoder.of(self.network, **self._place)
 
     def tokenize(self, texts: Sequence[str]) -> list[SourceEncoding]:
         """Return the input that the encoder gets for each text, no longer than it takes."""

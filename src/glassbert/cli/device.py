@@ -1,0 +1,24 @@
+"""What every verb that runs a model can be told: where to run it, and in which precision."""
+
+from dataclasses import dataclass
+
+from cyclopts import Parameter
+
+from glassbert.inference.places import Device, Place, PrecisionName
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions:
+    """Where a model runs."""
+
+    device: Device = "auto"
+    """Where to run the model; auto takes a GPU if there is one."""
+    precision: PrecisionName = "float32"
+    """How to compute; bfloat16 takes half the memory and is less exact."""
+
+
+def place_of(options: DeviceOptions | None) -> Place:
+    """Return the options as `load` takes them."""
+    options = options or DeviceOptions()
+    return {"device": options.device, "precision": options.precision}
