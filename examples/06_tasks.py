@@ -12,8 +12,7 @@ from itertools import product
 from pathlib import Path
 
 import glassbert as gb
-from glassbert.data.examples import ReadOptions
-from glassbert.evaluation.evaluate import evaluate_file
+from glassbert.evaluation.evaluate import evaluate
 
 THINGS = {"room": "房间", "bed": "床铺", "breakfast": "早餐", "view": "景色", "lobby": "大堂", "bar": "酒吧"}
 WORDS = {
@@ -54,7 +53,7 @@ def main() -> None:
         print(f"accuracy {result.metrics['accuracy']:.2f} on the dev rows")
 
         model = gb.load(folder / "run")
-        evaluation = evaluate_file(model, "run", "classify", folder / "dev.jsonl", ReadOptions(), print)
+        evaluation = evaluate(model, folder / "dev.jsonl")
         counts = evaluation.to_json()["report"]["confusion"]
         print(f"{counts['labels']}, a row for each gold label: {counts['counts']}")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from glassbert.data.sentence_pairs import ParallelFiles
+from glassbert.evaluation.evaluate import evaluate
 from glassbert.inference.translator import Translator, best_targets, load_translator
 from glassbert.model.layout import Batch
 from glassbert.runs.translate import train_translator
@@ -89,7 +89,7 @@ def main() -> None:
         ):
             found = translator.translate([TEXT], settings)[0]
             print(f"{name}: {found.text} (finished: {found.finished})")
-        report = translator.evaluate(ParallelFiles.of(folder / "dev.tsv"))
+        report = evaluate(translator, folder / "dev.tsv").report
         print(f"BLEU {report.bleu:.2f} ({report.bleu_signature}), chrF {report.chrf:.2f}")
 
 

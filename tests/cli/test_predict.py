@@ -89,9 +89,9 @@ def data(tmp_path: Path, *rows: str) -> str:
     ("gates", "code", "message"),
     [
         (["--min", "accuracy=0.0"], 0, ""),
-        (["--min", "accuracy=1.5"], 5, "at least 1.5 is asked for"),
+        (["--min", "accuracy=1.5"], 5, "expected at least 1.5"),
         (["--min", "ece=1.0", "--min", "f1=2"], 5, "f1 is "),
-        (["--min", "ece=-1"], 5, "at most -1 is asked for"),
+        (["--min", "ece=-1"], 5, "expected at most -1"),
         (["--min", "beauty=1"], 2, "no such metric; there are accuracy, "),
         (["--min", "accuracy"], 2, "expected a metric and a number, such as f1=0.9"),
     ],
@@ -177,7 +177,7 @@ def test_a_model_cannot_be_told_to_do_another_task(
     path = data(tmp_path, "a\tyes")
     for verb in ("predict", "evaluate"):
         assert main([verb, str(folder), path, "--task", task]) == 2
-        assert f"--task {task}: the model does classify; leave --task out" in capsys.readouterr().err
+        assert f"task={task}: the model does classify; leave it out" in capsys.readouterr().err
 
 
 def test_how_the_columns_were_taken_is_told(

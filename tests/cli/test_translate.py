@@ -1,5 +1,7 @@
+import html
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -187,11 +189,24 @@ def test_evaluate_scores_a_translator_on_pairs(
     assert (found["examples"], found["bleu_signature"]) == (5, expected.bleu_signature)
     assert main(["evaluate", str(folder), str(path), "--min", "bleu=99.9"]) == 5
     captured = capsys.readouterr()
-    assert captured.out.startswith(f"BLEU  {expected.bleu:.2f}   nrefs:1|")
+    assert f"bleu {expected.bleu:.4f}" in re.sub(" +", " ", captured.out)
+    assert f"BLEU  {expected.bleu_signature}" in captured.out
     assert "bleu is" in captured.err
-    assert main(["evaluate", str(folder), str(path), "--report", str(tmp_path / "page.html")]) == 2
-    assert "--report, --task, --format and --set are for labelled examples" in capsys.readouterr().err
-    assert not (tmp_path / "page.html").exists()
+    assert main(["evaluate", str(folder), str(path), "--task", "tag"]) == 2
+    assert "task, format, columns and kind are for labelled rows" in capsys.readouterr().err
+
+
+def test_evaluate_writes_a_report_on_a_translator(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = sentence_pairs(5, seed=3)
+    path, page = write_tsv(tmp_path / "pairs.tsv", pairs), tmp_path / "page.html"
+    assert main(["evaluate", str(folder), str(path), "--report", str(page), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert f"the report is in {page}" in captured.err
+    text = page.read_text()
+    assert f'<td dir="auto">{json.loads(captured.out)["bleu"]:.4f}</td>' in text
+    assert any(html.escape(target) in text for _, target in pairs)
 
 
 def test_evaluate_tells_what_was_cut(

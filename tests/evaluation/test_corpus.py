@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from glassbert.cli.main import main
-from glassbert.evaluation.corpus import measure_corpus
+from glassbert.evaluation.corpus import evaluate_corpus
+from glassbert.evaluation.evaluate import evaluate
 from glassbert.inference.model import load
+from glassbert.metrics.corpus import CorpusReport
+from glassbert.runs.pretrain import PretrainRecipe, pretrain
 from helpers.oracles import make_oracle, save_oracle
 
 TEXT = "the cat sat. the dog ran. the cat ran.\n\nthe dog sat. the cat sat. the dog ran.\n" * 4
@@ -28,11 +31,43 @@ def test_a_model_that_knows_nothing_is_as_unsure_as_its_vocabulary_is_large(
     folders: tuple[Path, Path],
 ) -> None:
     model, corpus = load(folders[0]), folders[1]
-    metrics, num_examples = measure_corpus(model, corpus)
+    evaluation = evaluate(model, corpus)
+    metrics = evaluation.metrics
     assert metrics["mlm_loss"] == pytest.approx(math.log(model.config.encoder.vocab_size), rel=0.2)
     assert set(metrics) == {"mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy"}
-    assert num_examples > 0
-    assert measure_corpus(model, corpus) == (metrics, num_examples)
+    assert evaluation.examples > 0
+    assert evaluate(model, corpus).metrics == metrics
+
+
+@pytest.mark.parametrize("objective", ["mlm", "mlm+nsp", "sop"])
+def test_a_model_is_measured_by_the_objective_that_it_was_trained_for(
+    folders: tuple[Path, Path], tmp_path: Path, objective: str
+) -> None:
+    corpus = str(folders[1])
+    recipe = PretrainRecipe.of(
+        {
+            "data": {"corpus": corpus, "held_out": corpus, "held_out_tokens": 300},
+            "model": {"preset": "tiny", "max_position_embeddings": 40},
+            "objective": {"name": objective, "max_length": 24, "short_prob": 0.4},
+            "train": {"steps": 1, "batch_tokens": 64},
+        }
+    )
+    result = pretrain(recipe, tmp_path / "run", lambda line: None)
+    model, lines = load(tmp_path / "run" / "last"), list[str]()
+    evaluation = evaluate_corpus(model, folders[1], name="m", num_tokens=300, log=lines.append)
+    assert evaluation.metrics == pytest.approx(result.metrics)
+    assert isinstance(evaluation.report, CorpusReport)
+    assert (evaluation.report.objective, evaluation.report.max_length) == (objective, 24)
+    assert lines == []
+
+
+def test_the_objective_of_a_model_without_a_run_is_assumed_and_reported(
+    folders: tuple[Path, Path],
+) -> None:
+    lines: list[str] = []
+    evaluation = evaluate(folders[0], folders[1], log=lines.append)
+    assert "assumed: objective mlm+nsp, since no run.json names the one of the training" in lines
+    assert list(evaluation.notes) == lines
 
 
 def test_evaluate_takes_a_corpus_and_gates_on_it(
@@ -45,6 +80,13 @@ def test_evaluate_takes_a_corpus_and_gates_on_it(
     assert found["metrics"]["mlm_loss"] > 0
     assert main(["evaluate", model, corpus, "--min", f"mlm_loss={found['metrics']['mlm_loss'] + 1}"]) == 0
     assert main(["evaluate", model, corpus, "--min", "mlm_loss=0.01"]) == 5
+
+
+def test_evaluate_writes_a_report_on_a_corpus(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    model, corpus = map(str, folders)
+    page = tmp_path / "page.html"
+    assert main(["evaluate", model, corpus, "--report", str(page)]) == 0
+    assert "<h2>Objective: mlm+nsp</h2>" in page.read_text()
 
 
 def test_a_model_without_an_mlm_head_is_exit_4(

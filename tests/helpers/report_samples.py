@@ -3,13 +3,16 @@
 import numpy as np
 
 from glassbert.data.examples import Span
-from glassbert.evaluation.result import Evaluation, Mark, Mistake, Passage, SeedResult, TrainingCurve
+from glassbert.evaluation.result import Evaluation, SeedResult, TrainingCurve
 from glassbert.metrics.answers import cmrc, squad
 from glassbert.metrics.calibration import calibration, confidences, fit_temperature, probabilities
 from glassbert.metrics.classes import classification, multi_label
+from glassbert.metrics.corpus import CorpusReport
+from glassbert.metrics.mistakes import Mark, Mistake, Passage
 from glassbert.metrics.regression import regression
 from glassbert.metrics.spans import span_f1
-from glassbert.metrics.thresholds import class_thresholds, threshold_curve
+from glassbert.metrics.thresholds import Acceptance, class_thresholds, threshold_curve
+from glassbert.metrics.translation import translation
 
 LABELS = ("negative", "neutral", "positive", "不知道", "a label of many words that goes on")
 NASTY = "<script>alert('x')</script> & \"quoted\" \x00 \ud800 \u202egnitirw </style>"
@@ -53,9 +56,11 @@ def single(num_examples: int = 600) -> Evaluation:
         examples=num_examples,
         report=classification(gold, logits.argmax(axis=1), LABELS),
         calibration=calibration(logits, gold, temperature),
-        thresholds=class_thresholds(scores, gold, LABELS, precision=0.9),
-        thresholds_for="precision 0.9",
-        abstain=threshold_curve(*confidences(logits, gold, temperature)).thinned(200),
+        acceptance=Acceptance(
+            0.9,
+            class_thresholds(scores, gold, LABELS, precision=0.9),
+            threshold_curve(*confidences(logits, gold, temperature)).thinned(200),
+        ),
         mistakes=tuple(mistakes),
         curves=curves(),
         seeds=tuple(SeedResult(seed, {"accuracy": 0.7 + seed / 100, "f1": 0.6}) for seed in (1, 2, 3)),
@@ -81,9 +86,9 @@ def numbers() -> Evaluation:
     random = np.random.default_rng(2)
     gold = random.random(200) * 5
     guess = gold + random.normal(size=200) * 0.6
-    pairs = tuple(zip(gold.tolist(), guess.tolist(), strict=True))
+    wrong = Mistake("d.tsv:3", (Passage("first", "a b"), Passage("second", "c")), "1", "4", 3.0, "error")
     return Evaluation(
-        task="pair", model="m", data="d.tsv", examples=200, report=regression(gold, guess), points=pairs
+        task="pair", model="m", data="d.tsv", examples=200, report=regression(gold, guess), mistakes=(wrong,)
     )
 
 
@@ -133,4 +138,42 @@ def answers(measure: str = "squad") -> Evaluation:
     )
 
 
-ALL = {"single": single, "many": many_labels, "numbers": numbers, "spans": spans, "answers": answers}
+def translations() -> Evaluation:
+    """Sentences of two lengths, one of them translated wrongly."""
+    sources = ["The boy buys a red hat.", "Our neighbours see these broken windows, and so do we."]
+    gold = ["El niño compra un sombrero rojo.", "Nuestros vecinos ven estas ventanas rotas, y nosotros."]
+    guess = [gold[0], f"Nuestro vecino ve esta puerta. {NASTY}"]
+    passages = (
+        Passage("source", sources[1]),
+        Passage("reference", gold[1]),
+        Passage("translation", guess[1]),
+    )
+    return Evaluation(
+        task="translate",
+        model="runs/translate/best",
+        data="pairs.tsv",
+        examples=2,
+        report=translation(gold, guess, sources),
+        mistakes=(Mistake("pairs.tsv:2", passages, "", "", 32.4, "chrF"),),
+        truncated=0,
+        tokens=31,
+        settings={"search": "beam", "beam size": "4"},
+    )
+
+
+def corpus() -> Evaluation:
+    """A pre-trained model on a corpus."""
+    scores = {"mlm_loss": 2.1, "mlm_accuracy": 0.58, "nsp_loss": 0.31, "nsp_accuracy": 0.9}
+    report = CorpusReport(scores, "sop", 128)
+    return Evaluation(task="pretrain", model="m", data="corpus", examples=812, report=report, tokens=99_871)
+
+
+ALL = {
+    "single": single,
+    "many": many_labels,
+    "numbers": numbers,
+    "spans": spans,
+    "answers": answers,
+    "translations": translations,
+    "corpus": corpus,
+}

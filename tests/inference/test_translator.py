@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.loading import load
 from glassbert.inference.translator import Translator, best_targets, load_translator
@@ -14,7 +13,6 @@ from helpers.sentence_pairs import (
     sentence_pairs,
     small_network,
     write_arbitrary_translator,
-    write_tsv,
 )
 from helpers.small_translators import small_lstm
 
@@ -171,15 +169,6 @@ def test_best_targets_may_be_twice_as_long_as_their_sources(translator: Translat
     assert len(set(lengths)) > 1
 
 
-def test_parallel_text_is_scored(translator: Translator, tmp_path: Path) -> None:
-    settings = translator.usual_settings(method="greedy", max_length=8)
-    guess = [found.text.replace("\t", " ") or "-" for found in translator.translate(TEXTS, settings)]
-    other = write_tsv(tmp_path / "other.tsv", sentence_pairs(12, seed=2))
-    report = translator.evaluate(ParallelFiles.of(other), settings)
-    assert 0 <= report.bleu < 50
-    assert sum(part.sentences for part in report.by_length) == len(guess) == 12
-
-
 def test_an_exported_translator_writes_the_same_text(translator: Translator, tmp_path: Path) -> None:
     translator.export_ctranslate2(tmp_path / "exported")
     theirs = ctranslate2_texts(tmp_path / "exported", translator.tokenizer, TEXTS, max_length=12)
@@ -220,14 +209,6 @@ def test_a_saved_translator_writes_the_same(translator: Translator, tmp_path: Pa
     with pytest.raises(UserError, match="is not empty"):
         translator.save(tmp_path / "copy")
     translator.save(tmp_path / "copy", overwrite=True)
-
-
-def test_sentence_pairs_are_named_by_a_path(translator: Translator, tmp_path: Path) -> None:
-    settings = translator.usual_settings(method="greedy", max_length=8)
-    path = write_tsv(tmp_path / "dev.tsv", sentence_pairs(12, seed=2))
-    expected = translator.evaluate(ParallelFiles.of(path), settings)
-    assert translator.evaluate(path, settings) == expected
-    assert translator.evaluate(str(path), settings) == expected
 
 
 def test_a_run_folder_stands_for_its_best_model(folder: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from glassbert.evaluation.result import Evaluation
 from glassbert.metrics.classes import classification
-from glassbert.metrics.thresholds import threshold_curve
+from glassbert.metrics.thresholds import Acceptance, threshold_curve
 from glassbert.reports.page import page, write_report
 from helpers.report_samples import ALL, NASTY, single
 
@@ -48,7 +48,7 @@ def test_every_kind_of_evaluation_becomes_a_page(evaluation: Evaluation) -> None
     outline = Outline(page(evaluation))
     assert not outline.open
     assert len(set(outline.ids())) == len(outline.ids())
-    for name, value in evaluation.metrics().items():
+    for name, value in evaluation.metrics.items():
         assert name in outline.texts
         assert f"{value:.4f}" in outline.texts
 
@@ -82,7 +82,6 @@ def test_texts_of_users_cannot_become_markup() -> None:
         model=NASTY,
         data=NASTY,
         report=classification(np.array([0, 1, 1]), np.array([1, 0, 1]), labels),
-        thresholds_for=NASTY,
         settings={NASTY: NASTY},
     )
     text = page(nasty)
@@ -122,8 +121,8 @@ def test_the_page_shows_the_parts_that_there_are() -> None:
     ]
 
 
-def test_the_worst_mistake_comes_first() -> None:
-    text = page(replace(single(), mistakes=tuple(reversed(single().mistakes))))
+def test_mistakes_are_shown_in_their_order() -> None:
+    text = page(single())
     assert text.index("reviews.csv:17") < text.index("reviews.csv:4") < text.index("reviews.csv:9")
 
 
@@ -146,7 +145,7 @@ def test_an_evaluation_of_nothing_becomes_a_page() -> None:
 
 def test_the_table_of_abstaining_tells_the_accuracy_at_shares_answered() -> None:
     scores, is_right = np.linspace(1, 0, 20), np.arange(20) < 10
-    text = page(replace(single(), abstain=threshold_curve(scores, is_right)))
+    text = page(replace(single(), acceptance=Acceptance(0.9, (), threshold_curve(scores, is_right))))
     found = re.search('aria-label="Abstaining"><table>(.*?)</table>', text)
     assert found is not None
     cells = re.findall(r">([\d.]+%?)<", found[1])
@@ -158,7 +157,7 @@ def test_the_table_of_abstaining_tells_the_accuracy_at_shares_answered() -> None
 def test_the_mean_and_deviation_of_seeds_are_told() -> None:
     text = page(single())
     assert '<th scope="row" dir="auto">mean</th><td dir="auto">0.720</td>' in text
-    assert '<th scope="row" dir="auto">deviation</th><td dir="auto">0.010</td>' in text
+    assert '<th scope="row" dir="auto">standard deviation</th><td dir="auto">0.010</td>' in text
 
 
 def test_the_file_is_written_whole_and_its_folder_made(tmp_path: Path) -> None:

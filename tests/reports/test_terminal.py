@@ -14,7 +14,7 @@ from helpers.report_samples import ALL, NASTY, answers, single, spans
 def test_every_metric_is_shown_and_no_line_is_too_wide(name: str) -> None:
     evaluation = ALL[name]()
     text = render(evaluation, width=80)
-    for metric, value in evaluation.metrics().items():
+    for metric, value in evaluation.metrics.items():
         assert any(line.split() == [metric, f"{value:.4f}"] for line in text.splitlines())
     assert max(map(width_of, text.splitlines())) <= 80
 
@@ -68,6 +68,6 @@ def test_a_mistake_takes_two_lines_however_long_its_text_is() -> None:
 
 def test_truncation_and_unknown_tokens_are_counted() -> None:
     lines = render(single()).splitlines()
-    assert "seen only in part: 12 (2.0%)" in lines
+    assert "texts seen only in part: 12 (2.0%)" in lines
     assert "unknown tokens: 37 (0.1%)" in lines
     assert "calibration error 0.051 at temperature 2.423, 0.194 without" in lines

@@ -1,6 +1,6 @@
 """`train`: a file of examples and a pre-trained model become a model that does a task."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -120,17 +120,19 @@ def _train(task: str, options: TrainOptions) -> None:
 
 
 def _write_report(result: "FineTuneResult", recipe: "FineTuneRecipe", path: Path | None) -> Path | None:
-    """Measure the model on the dev rows and write the report; None when there are no such rows."""
-    from glassbert.evaluation.evaluate import evaluation_of, with_run
+    """Write the report on the dev rows; None if there are no such rows."""
+    from glassbert.evaluation.rows import evaluate_rows
+    from glassbert.evaluation.training_history import with_training_history
     from glassbert.inference.model import load
     from glassbert.reports.page import write_report
 
     if not result.dev:
         return None
     data = str(recipe.data.dev or f"{len(result.dev)} held-out rows of {recipe.data.train}")
-    evaluation = evaluation_of(load(result.model), str(result.model), data, result.dev)
+    name = str(result.model)
+    evaluation = result.evaluation or evaluate_rows(load(result.model), result.dev, name=name, data=data)
     path = path or result.out / "report.html"
-    write_report(path, with_run(evaluation, result.out))
+    write_report(path, with_training_history(replace(evaluation, model=name, data=data), result.out))
     values = "  ".join(f"{name} {value:.4f}" for name, value in result.metrics.items())
     remark(f"best, from step {result.best_step}: {values}")
     remark(f"the report is in {path}")

@@ -11,8 +11,7 @@ from glassbert.cli.output import InputSource, print_json, remark
 from glassbert.errors import UserError
 
 if TYPE_CHECKING:
-    from glassbert.inference.decode import DecodeSettings
-    from glassbert.inference.translator import Translation, Translator
+    from glassbert.inference.translator import Translation
 
 
 @Parameter(name="*")
@@ -80,7 +79,7 @@ def translate(
     if chunk < 1:
         raise UserError(f"--chunk {chunk}; expected at least 1")
     from glassbert.inference.loading import load
-    from glassbert.inference.translator import Translator
+    from glassbert.inference.translator import Translator, length_warnings
 
     search = search or SearchOptions()
     translator = load(model, Translator, **place_of(where))
@@ -92,23 +91,8 @@ def translate(
         num_texts += 1
         num_truncated += found.truncated
         num_unfinished += not found.finished
-    tell_cut(num_texts, num_truncated, num_unfinished, translator, settings)
-
-
-def tell_cut(
-    num_texts: int,
-    num_truncated: int | None,
-    num_unfinished: int | None,
-    translator: "Translator",
-    settings: "DecodeSettings",
-) -> None:
-    """Report how many texts were too long, and how many translations did not end."""
-    limit = translator.max_length
-    if num_truncated:
-        remark(f"{num_truncated} of {num_texts} texts were longer than {limit} tokens and were cut")
-    if num_unfinished:
-        limit = min(limit, settings.max_length)
-        remark(f"{num_unfinished} of {num_texts} translations reached {limit} tokens without an end")
+    for line in length_warnings(num_texts, num_truncated, num_unfinished, translator, settings):
+        remark(line)
 
 
 def _print(found: "Translation", json: bool) -> None:

@@ -97,15 +97,15 @@ def _fine_tune(story: Story, folder: Path) -> None:
 
 
 def _evaluate(story: Story, folder: Path, model: "Model", *, is_kept: bool) -> None:
-    from glassbert.data.examples import ReadOptions
-    from glassbert.evaluation.evaluate import evaluate_file, with_run
+    from glassbert.evaluation.evaluate import evaluate
+    from glassbert.evaluation.training_history import with_training_history
     from glassbert.reports.page import write_report
     from glassbert.reports.terminal import render
 
     test, page = folder / "notes" / "test.jsonl", folder / "report.html"
-    evaluation = evaluate_file(model, "classify", None, test, ReadOptions(), story.log)
+    evaluation = evaluate(model, test, name="classify", log=story.log)
     story.tell_all(render(evaluation).splitlines())
-    write_report(page, with_run(evaluation, folder / "classify"))
+    write_report(page, with_training_history(evaluation, folder / "classify"))
     story.log(
         f"The same with plots: {page}" if is_kept else "The same with plots: report.html with --out DIR"
     )

@@ -1,5 +1,6 @@
-"""How well a pre-trained model knows a corpus: the losses of pre-training, measured and not trained."""
+"""Evaluate a pre-trained model on a corpus, by the objective that it was trained for."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,34 +8,63 @@ import torch
 
 from glassbert.data.corpus.shards import Corpus
 from glassbert.errors import ModelError
+from glassbert.evaluation.result import Evaluation
 from glassbert.inference.model import Model
+from glassbert.metrics.corpus import CorpusReport
+from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.objectives.registry import make_objective, settings_of_run
 
 _BATCH_TOKENS = 8192
 
 
-def measure_corpus(
-    model: Model, folder: Path, *, num_tokens: int = 100_000, max_length: int | None = None
-) -> tuple[dict[str, float], int]:
-    """Return the loss and accuracy of masked tokens and, if the model judges pairs, of next sentences.
+def evaluate_corpus(
+    model: Model,
+    folder: Path,
+    *,
+    name: str,
+    num_tokens: int = 100_000,
+    max_length: int | None = None,
+    log: Callable[[str], None],
+) -> Evaluation:
+    """Return loss and accuracy of masked tokens and, if the model judges pairs of texts, of these.
 
-    The second value is the number of examples that were measured.
+    Objective and lengths are those of the training run, as run.json has them. The masks are not: the same
+    tokens are masked for every model, or their losses could not be compared.
 
     Args:
-        num_tokens: How much of the corpus is measured; the same places are masked in every call.
-        max_length: Tokens of the longest example; as long as the model takes when not given.
+        name: What the result calls the model.
+        num_tokens: How much of the corpus is measured.
+        max_length: Tokens of the longest example; as in training when not given.
     """
     if model.network.mlm is None:
         raise ModelError(
             f"a model with a {model.config.head!r} head has no MLM head; a corpus measures one that has"
         )
-    length = max_length or model.max_length
-    settings = replace(settings_of_run(model.run, model.config), max_length=length)
+    settings, notes = _settings(model)
+    for note in notes:
+        log(note)
+    if max_length is not None:
+        settings = replace(settings, max_length=max_length)
     objective = make_objective(settings, model.tokenizer.vocabulary)
-    found = objective.held_out_batches(
-        Corpus.open(folder), num_tokens, batch_tokens=max(_BATCH_TOKENS, length)
-    )
-    batches = tuple(found)
+    batch_tokens = max(_BATCH_TOKENS, settings.max_length)
+    batches = tuple(objective.held_out_batches(Corpus.open(folder), num_tokens, batch_tokens=batch_tokens))
     with torch.inference_mode():
-        metrics = objective.measure(objective.network(model.network, seed=0), batches)
-    return metrics, sum(batch.num_examples for batch in batches)
+        scores = objective.measure(objective.network(model.network, seed=0), batches)
+    return Evaluation(
+        task="pretrain",
+        model=name,
+        data=str(folder),
+        examples=sum(batch.num_examples for batch in batches),
+        report=CorpusReport(scores, settings.name, settings.max_length),
+        tokens=sum(batch.num_real_tokens for batch in batches),
+        notes=tuple(notes),
+    )
+
+
+def _settings(model: Model) -> tuple[ObjectiveSettings, list[str]]:
+    """Return the settings of the training run, and what had to be assumed."""
+    settings = settings_of_run(model.run, model.config)
+    if "objective" in model.run.get("recipe", {}):
+        return settings, []
+    note = f"assumed: objective {settings.name}, since no run.json names the one of the training"
+    return replace(settings, max_length=model.max_length), [note]

@@ -1,55 +1,34 @@
-"""Everything that is known of a model after it was tried on labelled data: what the reports show."""
+"""The result of an evaluation: everything that the reports show."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from glassbert.metrics.answers import AnswerReport
 from glassbert.metrics.calibration import Calibration
 from glassbert.metrics.classes import ClassReport, MultiLabelReport
+from glassbert.metrics.corpus import CorpusReport
+from glassbert.metrics.mistakes import Mistake
 from glassbert.metrics.regression import RegressionReport
 from glassbert.metrics.spans import SpanReport
-from glassbert.metrics.thresholds import ClassThreshold, ThresholdCurve
+from glassbert.metrics.thresholds import Acceptance
+from glassbert.metrics.translation import TranslationReport
 
-Report = ClassReport | MultiLabelReport | RegressionReport | SpanReport | AnswerReport
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A part of a text to be shown as found, missed or wrongly guessed; in code points, end exclusive."""
-
-    start: int
-    end: int
-    label: str
-    kind: Literal["right", "missed", "wrong"]
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A text of an example."""
-
-    name: str
-    """What the text is to the example, such as "question"; empty where there is only one."""
-    text: str
-    marks: tuple[Mark, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """An example that the model got wrong."""
-
-    where: str
-    passages: tuple[Passage, ...]
-    gold: str
-    """What is right, as a person would write it."""
-    guess: str
-    score: float
-    """How wrong it is, such as the model's confidence in its wrong guess; reports show the highest first."""
+Report = (
+    ClassReport
+    | MultiLabelReport
+    | RegressionReport
+    | SpanReport
+    | AnswerReport
+    | TranslationReport
+    | CorpusReport
+)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingCurve:
-    """How a number went during training."""
+    """A number that was logged during training, over the steps."""
 
     name: str
     kind: Literal["train", "evaluation"]
@@ -59,60 +38,70 @@ class TrainingCurve:
 
 @dataclass(frozen=True, slots=True)
 class SeedResult:
-    """What a run with another seed came to."""
+    """The metrics of a run with another seed."""
 
     seed: int
     metrics: Mapping[str, float]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Evaluation:
-    """A model's results on a file of labelled examples."""
+    """How good a model is on labelled rows, on sentence pairs or on a corpus."""
 
     task: str
+    """classify, pair, tag, answer, translate or pretrain."""
     model: str
     data: str
     examples: int
     report: Report
+    """The scores of the task in full; `metrics` has the main figures."""
     calibration: Calibration | None = None
-    thresholds: tuple[ClassThreshold, ...] = ()
-    thresholds_for: str = ""
-    """What the thresholds were made for, such as "precision 0.95"."""
-    abstain: ThresholdCurve | None = None
-    """What accuracy a model would have that answers only when it is sure."""
-    points: tuple[tuple[float, float], ...] = ()
-    """Gold and guess of each number, for regression."""
+    acceptance: Acceptance | None = None
+    """From which score on guesses can be accepted, for classifiers."""
     mistakes: tuple[Mistake, ...] = ()
+    """The worst ones, worst first."""
+    alarm: str | None = None
+    """Why the predictions are degenerate, such as the same label for every text."""
+    truncated: int | None = None
+    """Examples of which the model saw only a part; None if not counted, as for the next two."""
+    tokens: int | None = None
+    unknown: int | None = None
+    """Tokens that replace characters missing from the vocabulary."""
     curves: tuple[TrainingCurve, ...] = ()
     seeds: tuple[SeedResult, ...] = ()
-    truncated: int = 0
-    """Examples of which the model saw only a part."""
-    tokens: int = 0
-    unknown: int = 0
-    """Tokens that stand for characters which the vocabulary does not have."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """What a reader should know of the run, by name: the learning rate, the seed, versions."""
+    """Settings of the evaluation and of the training run by name, such as the learning rate."""
     notes: tuple[str, ...] = ()
+    """Guesses and repairs made while reading the data, rows left out, texts cut."""
 
-    def metrics(self) -> dict[str, float]:
-        """Return all numbers that gates can use."""
+    @cached_property
+    def metrics(self) -> Mapping[str, float]:
+        """The figures by the names that `evaluate --json` prints and `--min` reads."""
         of_calibration = self.calibration.metrics() if self.calibration else {}
         return {**self.report.metrics(), **of_calibration}
 
+    def __repr__(self) -> str:
+        figures = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
+        return f"<Evaluation of {self.model} on {self.data}: {self.examples:,} examples, {figures}>"
+
     def to_json(self) -> dict[str, Any]:
-        """Return what `evaluate --json` prints; the mistakes are for people and stay out."""
+        """Return what `evaluate --json` prints; mistakes and curves are left to the report."""
+        report = self.report.to_json()
         return {
             "task": self.task,
             "model": self.model,
             "data": self.data,
             "examples": self.examples,
-            "metrics": self.metrics(),
+            "metrics": dict(self.metrics),
             "truncated": self.truncated,
             "tokens": self.tokens,
             "unknown": self.unknown,
-            "report": self.report.to_json(),
+            "report": report,
             "calibration": self.calibration.to_json() if self.calibration else None,
-            "thresholds": [threshold.to_json() for threshold in self.thresholds],
+            "thresholds": [one.to_json() for one in self.acceptance.thresholds] if self.acceptance else [],
+            "alarm": self.alarm,
             "seeds": [asdict(seed) for seed in self.seeds],
             "notes": list(self.notes),
+            # A translator's scores have always been at the top level as well.
+            **(report if isinstance(self.report, TranslationReport) else {}),
         }

@@ -34,9 +34,9 @@ from glassbert.model.pooling import Pooling
 from glassbert.model_names import model_folder
 from glassbert.storage import new_folder
 from glassbert.tasks.fine_tuning import extra_of, load_task
-from glassbert.tasks.forward import predictions
+from glassbert.tasks.forward import decoded, raw_outputs
 from glassbert.tasks.registry import task_of_head
-from glassbert.tasks.task import Prediction, Task
+from glassbert.tasks.task import Input, Prediction, Task
 from glassbert.text.truncate import Keep
 from glassbert.text.wordpiece.tokenizer import Encoding, Tokenizer
 
@@ -233,9 +233,17 @@ class Model(Loaded):
         self, examples: Sequence[Example], *, abstain_below: float = 0.0
     ) -> list[Prediction]:
         """Return the prediction for each example, in order."""
-        network = partial(self.engine, heads_only=True)
-        found = predictions(self.task, network, examples, self.engine.each) if examples else []
+        found = self.predict_inputs(examples, self.task.inputs(examples, with_targets=False))
         return with_abstention(found, abstain_below)
+
+    def predict_inputs(
+        self, examples: Sequence[Example], inputs: Sequence[Sequence[Input]]
+    ) -> list[Prediction]:
+        """Return the prediction for each example, in order; `task.inputs` gave their ``inputs``."""
+        if not examples:
+            return []
+        raw = raw_outputs(self.task, partial(self.engine, heads_only=True), inputs, each=self.engine.each)
+        return decoded(self.task, examples, inputs, raw)
 
     def save(self, folder: str | Path, *, dtype: str = "float32", overwrite: bool = False) -> None:
         """Write a model folder that `glassbert.load` and transformers read; it is there as a whole or not.

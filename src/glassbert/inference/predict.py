@@ -33,7 +33,7 @@ def schema_for(task: Task[Any, Any], asked: str | None) -> Schema[Any]:
     for schema in task.schemas:
         if asked in (None, schema.task):
             return schema
-    raise UserError(f"--task {asked}: the model does {task.name}; leave --task out")
+    raise UserError(f"task={asked}: the model does {task.name}; leave it out")
 
 
 def predict_stream(

@@ -1,7 +1,7 @@
 """A loaded translator: text in, text out, in order, in bounded memory."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from glassbert.config import LstmConfig, TransformerConfig
-from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
 from glassbert.inference.loaded import Loaded
@@ -21,7 +20,6 @@ from glassbert.interop.ctranslate2 import export_ctranslate2
 from glassbert.interop.seq2seq import Network
 from glassbert.interop.translator import read_translator, write_translator
 from glassbert.interop.translator_config import is_encoder_decoder
-from glassbert.metrics.translation import TranslationReport, translation
 from glassbert.model.layout import Batch
 from glassbert.model.packed import in_batches
 from glassbert.model.seq2seq import Transformer
@@ -116,6 +114,7 @@ class Translator(Loaded):
         tokenizer: SubwordTokenizer,
         run: Mapping[str, Any] = MappingProxyType({}),
         *,
+        folder: Path | None = None,
         device: Device = "auto",
         precision: PrecisionName = "float32",
     ) -> None:
@@ -123,12 +122,14 @@ class Translator(Loaded):
 
         Args:
             run: What run.json says: how the model was made.
+            folder: Where it was read from.
             device: Where the model runs; `auto` takes a GPU if there is one.
             precision: Of the weights at work, and of what flows between layers.
         """
         super().__init__(device, precision)
         self.network: Network = network
         self.tokenizer = tokenizer
+        self.folder = folder
         self.run = run
 
     def _facts(self) -> Mapping[str, object]:
@@ -193,31 +194,6 @@ class Translator(Loaded):
     def usual_settings(self, **changes: Any) -> DecodeSettings:
         """Return the settings of a search that fits the model, with these changes."""
         return DecodeSettings(**{"max_length": self.max_length, **changes})
-
-    def evaluate(
-        self,
-        data: str | Path | ParallelFiles,
-        settings: DecodeSettings | None = None,
-        *,
-        bleu_tokenizer: str | None = None,
-    ) -> TranslationReport:
-        """Translate the sources of sentence pairs and compare the translations with their targets.
-
-        Args:
-            data: File of pairs, source and target separated by a tab, or two files as SOURCE,TARGET.
-            bleu_tokenizer: How sacrebleu splits the text; by the script of the targets when not given.
-        """
-        files = data if isinstance(data, ParallelFiles) else ParallelFiles.of(data)
-        pairs = list(files.pairs())
-        sources = [pair.source for pair in pairs]
-        found = list(self.stream(sources, settings))
-        guess = [one.text for one in found]
-        report = translation([pair.target for pair in pairs], guess, sources, tokenizer=bleu_tokenizer)
-        return replace(
-            report,
-            num_truncated=sum(one.truncated for one in found),
-            num_unfinished=sum(not one.finished for one in found),
-        )
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write a folder that `glassbert.load` reads; it appears as a whole or not at all.
@@ -324,6 +300,19 @@ class Translator(Loaded):
         )
 
 
+def length_warnings(
+    num_texts: int, num_truncated: int, num_unfinished: int, translator: Translator, settings: DecodeSettings
+) -> list[str]:
+    """Return how many texts were too long, and how many translations did not end, in words."""
+    limit, lines = translator.max_length, []
+    if num_truncated:
+        lines.append(f"{num_truncated} of {num_texts} texts were longer than {limit} tokens and were cut")
+    if num_unfinished:
+        limit = min(limit, settings.max_length)
+        lines.append(f"{num_unfinished} of {num_texts} translations reached {limit} tokens without an end")
+    return lines
+
+
 def best_targets(network: Network, sources: Sequence[Sequence[int]], *, beam: int) -> list[Sequence[int]]:
     """Return the best target of each source, in order, to score a model during its training.
 
@@ -352,4 +341,4 @@ def load_translator(
         raise ModelError(f"{folder} holds no translator; train one with `glassbert train translate`")
     network, tokenizer = read_translator(folder)
     run = read_json(folder / "run.json") if (folder / "run.json").is_file() else {}
-    return Translator(network, tokenizer, run, device=device, precision=precision)
+    return Translator(network, tokenizer, run, folder=folder, device=device, precision=precision)

@@ -1,6 +1,6 @@
 """Scores of numbers."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,12 @@ class RegressionReport:
     spearman: float
     mse: float
     mae: float
+    points: tuple[tuple[float, float], ...] = field(default=(), repr=False)
+    """Gold and guess of each example; for a plot, not for JSON."""
 
     def metrics(self) -> dict[str, float]:
         """Return the scores by the names that gates use."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in ("pearson", "spearman", "mse", "mae")}
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
@@ -35,6 +37,7 @@ def regression(gold: NDArray[np.floating], guess: NDArray[np.floating]) -> Regre
         spearman=pearson(ranks(a), ranks(b)),
         mse=float(np.mean(error**2)) if len(error) else 0.0,
         mae=float(np.mean(np.abs(error))) if len(error) else 0.0,
+        points=tuple(zip(a.tolist(), b.tolist(), strict=True)),
     )
 
 

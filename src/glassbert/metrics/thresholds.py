@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from glassbert.metrics.calibration import Gold
 
+USUAL_PRECISION = 0.95
 _MARGIN = 1e-4
 """Twice how far a threshold that accepts all scores lies below the lowest."""
 
@@ -74,6 +75,17 @@ class ThresholdCurve:
     def to_json(self) -> dict[str, list[float]]:
         """Return everything as plain JSON values."""
         return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class Acceptance:
+    """Which guesses of a classifier can be accepted, and what rejecting the others would give."""
+
+    precision: float
+    """The share of right ones that the thresholds promise among accepted guesses."""
+    thresholds: tuple[ClassThreshold, ...]
+    curve: ThresholdCurve | None
+    """Accuracy over the share answered, for a model that gives one label or none."""
 
 
 def threshold_curve(scores: NDArray[np.floating], is_right: NDArray[np.bool_]) -> ThresholdCurve:
@@ -144,3 +156,27 @@ def class_thresholds(
         )
         for label, of, column in zip(labels, scores.T, is_gold.T, strict=True)
     )
+
+
+def acceptance(
+    scores: NDArray[np.floating],
+    is_gold: NDArray[np.bool_],
+    labels: Sequence[str],
+    *,
+    has_one_label: bool,
+    precision: float = USUAL_PRECISION,
+    max_points: int = 500,
+) -> Acceptance:
+    """Find a threshold for each class, and the curve of a model that abstains below a threshold.
+
+    Args:
+        scores: The probability of each class, (N, C).
+        is_gold: Whether an example has the class, (N, C).
+        has_one_label: Whether an example has exactly one class; there is no curve otherwise.
+        max_points: Points of the curve at most; more cannot be told apart in a plot.
+    """
+    curve = None
+    if has_one_label:
+        is_right = is_gold[np.arange(len(scores)), scores.argmax(axis=1)]
+        curve = threshold_curve(scores.max(axis=1), is_right).thinned(max_points)
+    return Acceptance(precision, class_thresholds(scores, is_gold, labels, precision=precision), curve)

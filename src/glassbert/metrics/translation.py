@@ -63,17 +63,11 @@ def translation(
         tokenizer: How sacrebleu cuts text into words; `zh` for Chinese and `13a` for the rest when not given.
     """
     assert len(gold) == len(guess)
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-        from sacrebleu.metrics.chrf import CHRF
-    except ImportError:
-        raise UserError(
-            "BLEU and chrF are counted by sacrebleu; install it with `pip install 'glassbert[translate]'`"
-        ) from None
+    metrics = _sacrebleu()
     rules = tokenizer or _tokenizer_for(gold)
-    if rules not in BLEU.TOKENIZERS:
-        raise UserError(f"bleu_tokenizer={rules!r}; expected one of {', '.join(BLEU.TOKENIZERS)}")
-    bleu, chrf = BLEU(tokenize=rules), CHRF()
+    if rules not in metrics.BLEU.TOKENIZERS:
+        raise UserError(f"bleu_tokenizer={rules!r}; expected one of {', '.join(metrics.BLEU.TOKENIZERS)}")
+    bleu, chrf = metrics.BLEU(tokenize=rules), metrics.CHRF()
     # Without a sentence there is nothing to compare; sacrebleu would fail.
     scores = [
         metric.corpus_score(list(guess), [list(gold)]).score if gold else 0.0 for metric in (bleu, chrf)
@@ -85,6 +79,25 @@ def translation(
         chrf_signature=str(chrf.get_signature()) if gold else "",
         by_length=_by_length(bleu, gold, guess, sources) if sources else (),
     )
+
+
+def sentence_chrf(gold: Sequence[str], guess: Sequence[str]) -> list[float]:
+    """Return the chrF of each translation."""
+    chrf = _sacrebleu().CHRF()
+    return [
+        chrf.sentence_score(translated, [right]).score for right, translated in zip(gold, guess, strict=True)
+    ]
+
+
+def _sacrebleu() -> Any:
+    """Return the module with sacrebleu's metrics."""
+    try:
+        from sacrebleu import metrics
+    except ImportError:
+        raise UserError(
+            "BLEU and chrF are counted by sacrebleu; install it with `pip install 'glassbert[translate]'`"
+        ) from None
+    return metrics
 
 
 def _by_length(

@@ -1,34 +1,35 @@
-"""One page of HTML with all that an evaluation found: no scripts, nothing from elsewhere, light and dark."""
+"""The report as one page of HTML: no scripts, nothing loaded from elsewhere, light and dark."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from statistics import mean, stdev
 
-from glassbert.evaluation.result import Evaluation, Mistake, TrainingCurve
+from glassbert.evaluation.result import Evaluation, TrainingCurve
 from glassbert.metrics.calibration import Calibration
-from glassbert.metrics.thresholds import ThresholdCurve
+from glassbert.metrics.thresholds import Acceptance, ThresholdCurve
 from glassbert.reports.html import definitions, figures, section, table
 from glassbert.reports.markup import Markup, tag
-from glassbert.reports.passages import marked
+from glassbert.reports.mistakes import mistakes_section
 from glassbert.reports.plots import Series, lines, reliability
-from glassbert.reports.task_sections import results
-from glassbert.reports.wording import headline, meaning, number, share
+from glassbert.reports.task_sections import task_sections
+from glassbert.reports.wording import counts_in_words, headline, meaning, number
 from glassbert.storage import write_atomically
 
-MAX_MISTAKES = 50
 MAX_LINES = 6
+COVERAGES = (0.5, 0.75, 0.9, 0.95, 1.0)
 
 
-def write_report(path: Path, evaluation: Evaluation) -> None:
-    """Write the page to ``path``."""
+def write_report(path: str | Path, evaluation: Evaluation) -> None:
+    """Write an evaluation as one HTML file, with plots and the worst mistakes."""
+    path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page(evaluation).encode("utf-8"))
 
 
 def page(evaluation: Evaluation) -> str:
-    """Return the page."""
-    # The policy forbids what the page does not need: whatever a text in it says, nothing is run or fetched.
+    """Return the page as HTML."""
+    # The policy forbids what the page does not need: whatever its texts say, nothing is run or fetched.
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     head = tag(
         "head",
@@ -44,14 +45,18 @@ def page(evaluation: Evaluation) -> str:
 
 
 def _header(evaluation: Evaluation) -> Markup:
-    metrics = evaluation.metrics()
+    metrics = evaluation.metrics
     names = headline(evaluation.report)
     tiles = [
         tag("div", tag("dt", name.replace("_", " ")), tag("dd", number(metrics[name])), class_="tile")
         for name in names
         if name in metrics
     ]
-    about = [("model", evaluation.model), ("data", evaluation.data), ("examples", f"{evaluation.examples:,}")]
+    about = [
+        ("model:", evaluation.model),
+        ("data:", evaluation.data),
+        ("examples:", f"{evaluation.examples:,}"),
+    ]
     return tag(
         "header",
         tag("h1", f"Evaluation: {evaluation.task}"),
@@ -61,18 +66,20 @@ def _header(evaluation: Evaluation) -> Markup:
 
 
 def _sections(evaluation: Evaluation) -> Iterator[Markup]:
-    if evaluation.notes:
-        yield section("Notes", tag("ul", *(tag("li", note) for note in evaluation.notes)))
+    alarms = [f"The predictions are degenerate: {evaluation.alarm}."] if evaluation.alarm else []
+    notes = [*alarms, *evaluation.notes]
+    if notes:
+        yield section("Notes", tag("ul", *(tag("li", note) for note in notes)))
     yield _metrics(evaluation)
-    yield from results(evaluation)
+    yield from task_sections(evaluation.report)
     if evaluation.calibration:
         yield _calibration(evaluation.calibration)
-    if evaluation.abstain is not None and len(evaluation.abstain):
-        yield _abstain(evaluation.abstain)
-    if evaluation.thresholds:
-        yield _thresholds(evaluation)
+    if evaluation.acceptance:
+        if evaluation.acceptance.curve:
+            yield _abstaining(evaluation.acceptance.curve)
+        yield _thresholds(evaluation.acceptance)
     if evaluation.mistakes:
-        yield _mistakes(evaluation.mistakes)
+        yield mistakes_section(evaluation.mistakes)
     if evaluation.curves:
         yield _training(evaluation)
     if evaluation.seeds:
@@ -82,10 +89,9 @@ def _sections(evaluation: Evaluation) -> Iterator[Markup]:
 
 def _metrics(evaluation: Evaluation) -> Markup:
     rows = [
-        (name, f"{value:.4f}", meaning(name, evaluation.report))
-        for name, value in evaluation.metrics().items()
+        (name, f"{value:.4f}", meaning(name, evaluation.report)) for name, value in evaluation.metrics.items()
     ]
-    columns = ("metric", "value", "what it says")
+    columns = ("metric", "value", "meaning")
     return section("Metrics", table("Metrics", columns, rows, texts=columns[2:]))
 
 
@@ -98,72 +104,48 @@ def _calibration(calibration: Calibration) -> Markup:
     ]
     if calibration.temperature != 1.0:
         raw = reliability("reliability-raw", "Reliability before scaling", calibration.bins_uncalibrated)
-        plots.append((raw, f"Before: calibration error {calibration.ece_uncalibrated:.3f}."))
+        caption = f"Before temperature scaling: calibration error {calibration.ece_uncalibrated:.3f}."
+        plots.append((raw, caption))
     intro = (
-        "Of guesses made with a confidence of 0.8, eight in ten should be right. Bars show accuracy, "
-        "stronger the more guesses there are; short lines show confidence; honest scores lie on the diagonal."
+        "Of all guesses with a confidence of 0.8, 80% should be right. A bar is the accuracy of the guesses "
+        "with that confidence, darker the more there are; the short line is their mean confidence. Bars of "
+        "a well calibrated model end on the diagonal."
     )
     return section("Calibration", figures(*plots), intro=intro)
 
 
-def _abstain(curve: ThresholdCurve) -> Markup:
+def _abstaining(curve: ThresholdCurve) -> Markup:
     series = Series("accuracy", curve.coverage.tolist(), curve.precision.tolist())
     plot = lines(
         "abstain",
-        "Accuracy when unsure guesses are left out",
+        "Accuracy if unsure guesses are withheld",
         [series],
         x_name="share answered",
         y_name="accuracy",
     )
-    wanted = [0.5, 0.75, 0.9, 0.95, 1.0]
     rows = []
-    for coverage in wanted:
+    for coverage in COVERAGES:
         at = curve[int((curve.coverage >= coverage - 1e-9).argmax())]
         rows.append((f"{at.coverage:.1%}", number(at.precision), number(at.threshold)))
-    columns = ("answered", "accuracy", "from confidence")
-    intro = "What the accuracy would be if the model answered only where its confidence reaches a threshold."
-    return section("Abstaining", figures((plot, intro)), table("Abstaining", columns, rows))
+    columns = ("answered", "accuracy", "threshold")
+    intro = "The accuracy of a model that answers only if its confidence reaches a threshold."
+    caption = "Accuracy over the share of texts that get an answer."
+    return section("Abstaining", figures((plot, caption)), table("Abstaining", columns, rows), intro=intro)
 
 
-def _thresholds(evaluation: Evaluation) -> Markup:
+def _thresholds(acceptance: Acceptance) -> Markup:
     rows = []
-    for one in evaluation.thresholds:
+    for one in acceptance.thresholds:
         found = one.threshold
         values = (found.threshold, found.precision, found.recall, found.coverage) if found else ()
-        cells = [number(value) for value in values] or ["none does", "", "", ""]
+        cells = [number(value) for value in values] or ["none", "", "", ""]
         rows.append((one.label, *cells, f"{one.support:,}"))
-    columns = ("for", "threshold", "precision", "recall", "accepted", "gold")
-    wish = f", for {evaluation.thresholds_for}" if evaluation.thresholds_for else ""
-    intro = f"The score from which a guess is accepted{wish}."
-    return section("Thresholds", table("Thresholds", columns, rows), intro=intro)
-
-
-def _mistakes(mistakes: Sequence[Mistake]) -> Markup:
-    worst = sorted(mistakes, key=lambda mistake: -mistake.score)[:MAX_MISTAKES]
-    intro = "The highest score of a wrong guess comes first."
-    return section("Worst mistakes", tag("ol", *map(_mistake, worst), class_="mistakes"), intro=intro)
-
-
-def _mistake(mistake: Mistake) -> Markup:
-    texts = [
-        tag(
-            "p",
-            *([tag("b", passage.name), " "] if passage.name else []),
-            marked(passage),
-            class_="text",
-            dir="auto",
-        )
-        for passage in mistake.passages
-    ]
-    verdict = definitions(
-        [
-            ("gold", mistake.gold),
-            ("guess", mistake.guess),
-            ("score", number(mistake.score)),
-            ("where", mistake.where),
-        ]
+    columns = ("class", "threshold", "precision", "recall", "accepted", "gold")
+    intro = (
+        f"The lowest score from which a class can be accepted with a precision of {acceptance.precision:g}; "
+        "none if no score is enough."
     )
-    return tag("li", *texts, verdict)
+    return section("Thresholds", table("Thresholds", columns, rows), intro=intro)
 
 
 def _training(evaluation: Evaluation) -> Markup:
@@ -175,37 +157,33 @@ def _training(evaluation: Evaluation) -> Markup:
     plots = []
     for name, title, curves in (
         ("loss", "Loss", losses),
-        ("score", "Scores on the held-out rows", scores),
+        ("score", "Scores on the dev data", scores),
         ("rate", "Learning rate", rates),
     ):
         if curves:
             series = [_series(curve) for curve in curves[:MAX_LINES]]
             is_share = name == "score" and all(0 <= y <= 1 for one in series for y in one.ys)
             drawn = lines(f"curve-{name}", title, series, x_name="step", y_name=name, is_share=is_share)
-            plots.append((drawn, f"{title} over the steps of training."))
+            plots.append((drawn, f"{title} over the training steps."))
     return section("Training", figures(*plots))
 
 
 def _series(curve: TrainingCurve) -> Series:
-    name = f"{curve.name} (held out)" if curve.kind == "evaluation" and "loss" in curve.name else curve.name
+    name = f"{curve.name} (dev)" if curve.kind == "evaluation" and "loss" in curve.name else curve.name
     return Series(name.replace("_", " "), curve.steps, curve.values)
 
 
 def _seeds(evaluation: Evaluation) -> Markup:
-    names = [name for name in evaluation.metrics() if all(name in seed.metrics for seed in evaluation.seeds)]
+    names = [name for name in evaluation.metrics if all(name in seed.metrics for seed in evaluation.seeds)]
     rows = [(str(seed.seed), *(number(seed.metrics[name]) for name in names)) for seed in evaluation.seeds]
     columns = [[seed.metrics[name] for seed in evaluation.seeds] for name in names]
     rows.append(("mean", *(number(mean(values)) for values in columns)))
     if len(evaluation.seeds) > 1:
-        rows.append(("deviation", *(number(stdev(values)) for values in columns)))
+        rows.append(("standard deviation", *(number(stdev(values)) for values in columns)))
     return section("Seeds", table("Seeds", ("seed", *names), rows))
 
 
 def _about(evaluation: Evaluation) -> Markup:
-    rows = [
-        ("texts seen only in part", share(evaluation.truncated, evaluation.examples)),
-        ("tokens", f"{evaluation.tokens:,}"),
-        ("unknown tokens", share(evaluation.unknown, evaluation.tokens)),
-        *evaluation.settings.items(),
-    ]
+    rows = [(f"{name}:", text) for name, text in counts_in_words(evaluation)]
+    rows += [(f"{name.replace('_', ' ')}:", value) for name, value in evaluation.settings.items()]
     return section("About this evaluation", definitions(rows))

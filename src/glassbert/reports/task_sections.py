@@ -1,28 +1,34 @@
-"""The section with the results of the task: one for each kind of report."""
+"""The sections with the scores of the task, for each kind of report."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from glassbert.evaluation.result import Evaluation
+from glassbert.evaluation.result import Report
 from glassbert.metrics.answers import AnswerReport
 from glassbert.metrics.classes import ClassReport, ClassScore, MultiLabelReport
+from glassbert.metrics.corpus import CorpusReport
 from glassbert.metrics.regression import RegressionReport
 from glassbert.metrics.spans import SpanReport
-from glassbert.reports.html import figure, figures, section, table
+from glassbert.metrics.translation import TranslationReport
+from glassbert.reports.html import definitions, figure, figures, section, table
 from glassbert.reports.markup import Markup
 from glassbert.reports.plots import Bar, bars, heat_map, points
 from glassbert.reports.wording import length_in_words, number, share
 
-# A larger matrix is no picture any more; the most frequent confusions are listed instead.
+# A larger matrix is too crowded; the most frequent confusions are listed instead.
 MAX_HEAT_MAP = 30
 MAX_BARS = 30
 MAX_CONFUSIONS = 12
+_OBJECTIVES = {
+    "mlm": "predict masked tokens",
+    "mlm+nsp": "predict masked tokens, and say if the second text follows the first",
+    "sop": "predict masked tokens, and say which of two texts comes first",
+}
 
 
-def results(evaluation: Evaluation) -> Iterator[Markup]:
+def task_sections(report: Report) -> Iterator[Markup]:
     """Yield the sections for the kind of report."""
-    report = evaluation.report
     if isinstance(report, ClassReport):
         yield _classes("Classes", "class", report.per_class)
         yield _confusion(report)
@@ -33,9 +39,13 @@ def results(evaluation: Evaluation) -> Iterator[Markup]:
         yield _span_mistakes(report)
     elif isinstance(report, AnswerReport):
         yield _answers(report)
-    elif isinstance(report, RegressionReport) and evaluation.points:
-        plot = points("points", "Guess over gold", evaluation.points, x_name="gold", y_name="guess")
-        yield section("Guesses", figures((plot, "On the diagonal guess and gold agree.")))
+    elif isinstance(report, TranslationReport):
+        yield _translations(report)
+    elif isinstance(report, CorpusReport):
+        yield _objective(report)
+    elif isinstance(report, RegressionReport) and report.points:
+        plot = points("points", "Guess over gold", report.points, x_name="gold", y_name="guess")
+        yield section("Guesses", figures((plot, "On the diagonal, guess and gold agree.")))
 
 
 def _classes(title: str, name: str, scores: Sequence[ClassScore]) -> Markup:
@@ -50,7 +60,7 @@ def _classes(title: str, name: str, scores: Sequence[ClassScore]) -> Markup:
         worst_first = sorted(scores, key=lambda score: score.f1)
         rows_of_plot = [Bar(score.label, score.f1, number(score.f1)) for score in worst_first]
         plot = bars("f1-bars", f"F1 of each {name}", rows_of_plot, highest=1.0)
-        content.append(figures((plot, f"F1 of each {name}, the hardest first.")))
+        content.append(figures((plot, f"F1 of each {name}, the lowest first.")))
     return section(title, *content)
 
 
@@ -59,7 +69,7 @@ def _confusion(report: ClassReport) -> Markup:
     content = []
     if len(report.labels) <= MAX_HEAT_MAP:
         plot = heat_map("confusion", "Confusion matrix", report.labels, report.confusion)
-        caption = "Rows are gold, columns are guesses; the shade is the share of the row."
+        caption = "A row for each gold label, a column for each guess; the shade is the share of the row."
         content.append(figure(plot, caption, is_wide=True))
     order = np.argsort(-wrong, axis=None, kind="stable")[:MAX_CONFUSIONS].tolist()
     cells = [divmod(cell, len(report.labels)) for cell in order]
@@ -88,11 +98,12 @@ def _span_mistakes(report: SpanReport) -> Markup:
         "invented": mistakes.invented,
     }
     rows = [Bar(name, count, f"{count:,}") for name, count in named.items()]
-    plot = bars("span-mistakes", "What became of the spans", rows)
+    plot = bars("span-mistakes", "Spans found, missed and invented", rows)
     caption = (
-        "Gold spans that were found, guessed with another label, overlapped by a wrong guess, or missed;"
+        "Gold spans that were found, guessed with another label, overlapped by a wrong guess, or missed; "
+        "and guesses that touch no gold span."
     )
-    return section("Mistakes by kind", figures((plot, f"{caption} and guesses where there is nothing.")))
+    return section("Mistakes by kind", figures((plot, caption)))
 
 
 def _answers(report: AnswerReport) -> Markup:
@@ -115,3 +126,27 @@ def _answers(report: AnswerReport) -> Markup:
     )
     caption = "F1 by the length of the shortest accepted answer, in words or Chinese characters."
     return section("Answers", table("Answers", columns, rows), figures((plot, caption)))
+
+
+def _translations(report: TranslationReport) -> Markup:
+    columns = ("words of the source", "sentences", "BLEU")
+    rows = [(one.words, f"{one.sentences:,}", f"{one.bleu:.2f}") for one in report.by_length]
+    lengths = [Bar(f"{one.words} words", one.bleu, f"{one.bleu:.1f}") for one in report.by_length]
+    plot = bars("by-length", "BLEU by length of the source", lengths, highest=100.0)
+    signatures = definitions([("BLEU:", report.bleu_signature), ("chrF:", report.chrf_signature)])
+    return section(
+        "Translations",
+        table("Translations", columns, rows),
+        figures((plot, "BLEU by the length of the source, in words or Chinese characters.")),
+        signatures,
+        intro="Scores are comparable only if their signatures, given below, are the same.",
+    )
+
+
+def _objective(report: CorpusReport) -> Markup:
+    rows = [
+        ("task:", _OBJECTIVES.get(report.objective, report.objective)),
+        ("longest example:", f"{report.max_length:,} tokens"),
+    ]
+    intro = "The same tokens are masked for every model, so that models can be compared."
+    return section(f"Objective: {report.objective}", definitions(rows), intro=intro)

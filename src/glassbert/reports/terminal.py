@@ -1,20 +1,23 @@
-"""What an evaluation looks like on a terminal and in a pipe."""
+"""The report as text, for a terminal or a pipe."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from glassbert.evaluation.result import Evaluation, Mistake
+from glassbert.evaluation.result import Evaluation
 from glassbert.metrics.answers import AnswerReport, AnswerScore, LengthScore
 from glassbert.metrics.classes import ClassReport, ClassScore, MultiLabelReport
+from glassbert.metrics.mistakes import Mistake
 from glassbert.metrics.spans import SpanReport
+from glassbert.metrics.thresholds import Acceptance
+from glassbert.metrics.translation import TranslationReport
 from glassbert.reports.axes import shortened
 from glassbert.reports.markup import printable
-from glassbert.reports.wording import length_in_words, number, share
+from glassbert.reports.wording import counts_in_words, length_in_words, number, score_text, share
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-# A pipe has no width; this is wide enough that no name or number is ever cut.
+# A pipe has no width; this is wide enough for every name and number.
 PIPE_WIDTH = 200
 MAX_CLASSES = 40
 MAX_CONFUSION = 12
@@ -23,8 +26,8 @@ LABEL_COLUMNS = 16
 
 
 def render(evaluation: Evaluation, *, width: int = PIPE_WIDTH, is_terminal: bool = False) -> str:
-    """Return the tables and remarks, for a terminal of ``width`` columns with its styles or as plain text."""
-    from rich.console import Console  # an import that only those who look at a terminal should wait for
+    """Return tables and remarks as text of ``width`` columns, with the styles of a terminal or plain."""
+    from rich.console import Console  # slow to import
 
     console = Console(width=width, force_terminal=is_terminal, highlight=False, markup=False, emoji=False)
     with console.capture() as capture:
@@ -38,7 +41,7 @@ def _parts(evaluation: Evaluation, width: int) -> "Iterator[Table | str]":
     report = evaluation.report
     title = f"{evaluation.task}: {evaluation.model} on {evaluation.data}, {evaluation.examples:,} examples"
     yield _one_line(title)
-    rows = [(name, f"{value:.4f}") for name, value in evaluation.metrics().items()]
+    rows = [(name, f"{value:.4f}") for name, value in evaluation.metrics.items()]
     yield _table(("metric", "value"), rows)
     if isinstance(report, ClassReport | MultiLabelReport):
         yield from _scores("class", report.per_class)
@@ -49,10 +52,12 @@ def _parts(evaluation: Evaluation, width: int) -> "Iterator[Table | str]":
         yield _span_mistakes(report)
     if isinstance(report, AnswerReport):
         yield _answers(report)
-    if evaluation.thresholds:
-        yield _thresholds(evaluation)
+    if isinstance(report, TranslationReport):
+        yield from _translations(report)
+    if evaluation.acceptance:
+        yield _thresholds(evaluation.acceptance)
     if evaluation.mistakes:
-        worst = sorted(evaluation.mistakes, key=lambda mistake: -mistake.score)[:MAX_MISTAKES]
+        worst = evaluation.mistakes[:MAX_MISTAKES]
         yield "\n".join(["worst mistakes", *(_mistake(mistake, width) for mistake in worst)])
     yield "\n".join(_remarks(evaluation))
 
@@ -107,23 +112,35 @@ def _answers(report: AnswerReport) -> "Table":
     return _table(("questions", "exact match", "f1", "count"), rows)
 
 
-def _thresholds(evaluation: Evaluation) -> "Table":
-    columns = ("threshold for", "threshold", "precision", "recall", "accepted")
+def _translations(report: TranslationReport) -> "Iterator[Table | str]":
+    rows = [(one.words, f"{one.sentences:,}", f"{one.bleu:.2f}") for one in report.by_length]
+    yield _table(("words of the source", "sentences", "BLEU"), rows)
+    yield f"BLEU  {report.bleu_signature}\nchrF  {report.chrf_signature}"
+
+
+def _thresholds(acceptance: Acceptance) -> "Table":
+    columns = (f"class (precision {acceptance.precision:g})", "threshold", "precision", "recall", "accepted")
     rows = []
-    for one in evaluation.thresholds:
+    for one in acceptance.thresholds:
         found = one.threshold
         values = (found.threshold, found.precision, found.recall, found.coverage) if found else ()
-        rows.append((one.label, *(number(value) for value in values)) if values else (one.label, "none does"))
+        rows.append((one.label, *(number(value) for value in values)) if values else (one.label, "none"))
     return _table(columns, rows)
 
 
 def _mistake(mistake: Mistake, width: int) -> str:
-    texts = " | ".join(passage.text[:width] for passage in mistake.passages)
-    verdict = f"{mistake.gold} taken for {mistake.guess} ({mistake.score:.3f}, {mistake.where})"
-    return f"  {_one_line(verdict)}\n    {shortened(_one_line(texts), width - 4)}"
+    score = f"{mistake.score_name} {score_text(mistake)}, {mistake.where}"
+    if not (mistake.gold or mistake.guess):
+        texts = [f"    {one.name:<12}{_cut(one.text[:width], width - 16)}" for one in mistake.passages]
+        return "\n".join([f"  {_one_line(score)}", *texts])
+    together = " | ".join(passage.text[:width] for passage in mistake.passages)
+    verdict = f"{mistake.gold} taken for {mistake.guess} ({score})"
+    return f"  {_one_line(verdict)}\n    {_cut(together, width - 4)}"
 
 
 def _remarks(evaluation: Evaluation) -> Iterator[str]:
+    if evaluation.alarm:
+        yield _one_line(f"the predictions are degenerate: {evaluation.alarm}")
     calibration = evaluation.calibration
     if calibration:
         yield (
@@ -133,14 +150,17 @@ def _remarks(evaluation: Evaluation) -> Iterator[str]:
     for seed in evaluation.seeds:
         values = ", ".join(f"{name} {value:.4f}" for name, value in seed.metrics.items())
         yield f"seed {seed.seed}: {values}"
-    yield f"seen only in part: {share(evaluation.truncated, evaluation.examples)}"
-    yield f"unknown tokens: {share(evaluation.unknown, evaluation.tokens)}"
+    yield from (f"{name}: {count}" for name, count in counts_in_words(evaluation))
     yield from map(_one_line, evaluation.notes)
 
 
 def _one_line(text: str) -> str:
-    """Return a text of the user's as one line that cannot steer the terminal."""
+    """Return a text as one line that holds no control characters."""
     return printable(" ".join(text.split()))
+
+
+def _cut(text: str, width: int) -> str:
+    return shortened(_one_line(text), width)
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":

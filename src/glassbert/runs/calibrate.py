@@ -1,54 +1,59 @@
-"""After training: what the held-out rows say of the best weights is measured, corrected and written down."""
+"""After training: the best weights predict the dev rows once, for everything that is said about the model."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from glassbert.evaluation.result import Evaluation
+from glassbert.evaluation.rows import measured, run_settings
 from glassbert.interop.huggingface import build
 from glassbert.interop.stored import read_stored
 from glassbert.model.bert import Bert
 from glassbert.storage import new_folder, read_json
 from glassbert.tasks.fine_tuning import FineTune, extra_of, load_task, save_finetuned
 from glassbert.tasks.forward import decoded, raw_outputs
-from glassbert.tasks.task import Task
 
 
-def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Callable[[str], None]) -> Mapping[str, float]:
-    """Tune the model in ``folder`` on the held-out rows and return its metrics; what is settled stays so."""
+def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Callable[[str], None]) -> Evaluation:
+    """Calibrate the best model on the dev rows, record its metrics in run.json and return its evaluation.
+
+    A model that is already calibrated is only evaluated.
+    """
     run = read_json(folder / "run.json")
-    if "metrics" in run:
-        return run["metrics"]
     network, _ = build(read_stored(folder))
     task = load_task(folder, run["task"], trainable.tokenizer, network.config)
-    raw = raw_outputs(task, partial(network, heads_only=True), trainable.dev_inputs)
-    tuning = task.tune(trainable.dev, trainable.dev_inputs, raw)
-    tuned = {**run["task"], **tuning.run, "temperature": tuning.temperature}
-    task = load_task(folder, tuned, trainable.tokenizer, network.config)
-    scaled = [[logits / tuning.temperature for logits in windows] for windows in raw]
-    about = {name: value for name, value in run.items() if name not in ("task", "glassbert", "torch")}
-    about |= _findings(task, trainable, scaled, log)
-    divide_head(network, tuning.temperature)
-    with new_folder(folder, may_replace=True) as new:
-        save_finetuned(network, trainable.tokenizer, task, new, about, extra_of(task), tuned)
-    return about["metrics"]
-
-
-def _findings(
-    task: Task[Any, Any], trainable: FineTune[Any, Any], raw: list[list[Any]], log: Callable[[str], None]
-) -> dict[str, Any]:
-    """Return what run.json shall say of the model's quality."""
-    predictions = decoded(task, trainable.dev, trainable.dev_inputs, raw)
-    calibration = task.calibration(trainable.dev, predictions)
-    of_scores = calibration.metrics() if calibration else {}
-    found: dict[str, Any] = {"metrics": {**task.measure(trainable.dev, predictions).metrics(), **of_scores}}
-    alarm = task.alarm(trainable.dev, predictions)
-    if alarm:
-        log(f"this run is degenerate: {alarm}; try another seed, a lower learning rate or more rows")
-        found["alarm"] = alarm
-    return found
+    rows, inputs = trainable.dev, trainable.dev_inputs
+    raw = raw_outputs(task, partial(network, heads_only=True), inputs)
+    is_new, tuned, temperature = "metrics" not in run, run["task"], 1.0
+    if is_new:
+        tuning = task.tune(rows, inputs, raw)
+        temperature = tuning.temperature
+        tuned = {**run["task"], **tuning.run, "temperature": temperature}
+        task = load_task(folder, tuned, trainable.tokenizer, network.config)
+        # The same numbers as a second pass through the head that is divided below.
+        raw = [[logits / temperature for logits in windows] for windows in raw]
+    evaluation = measured(
+        task,
+        rows,
+        inputs,
+        decoded(task, rows, inputs, raw),
+        unk_id=trainable.tokenizer.vocabulary.unk_id,
+    )
+    if is_new:
+        about = {name: value for name, value in run.items() if name not in ("task", "glassbert", "torch")}
+        about["metrics"] = dict(evaluation.metrics)
+        if evaluation.alarm:
+            advice = "try another seed, a lower learning rate or more rows"
+            log(f"this run is degenerate: {evaluation.alarm}; {advice}")
+            about["alarm"] = evaluation.alarm
+        divide_head(network, temperature)
+        with new_folder(folder, may_replace=True) as new:
+            save_finetuned(network, trainable.tokenizer, task, new, about, extra_of(task), tuned)
+    return replace(evaluation, model=str(folder), data=f"{len(rows)} dev rows", settings=run_settings(run))
 
 
 def divide_head(network: Bert, temperature: float) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from glassbert.evaluation.result import Evaluation
 from glassbert.interop.config_json import labels_by_id
 from glassbert.interop.folder import check_vocabulary
 from glassbert.interop.huggingface import build
@@ -15,7 +16,7 @@ from glassbert.runs.calibrate import calibrate
 from glassbert.runs.finetune_recipe import FineTuneRecipe, completed
 from glassbert.runs.folder import Tables, check_data, lock_run, open_run
 from glassbert.runs.rows import Rows, describe
-from glassbert.storage import new_folder
+from glassbert.storage import new_folder, read_json
 from glassbert.tasks.fine_tuning import FineTune
 from glassbert.tasks.registry import task_class
 from glassbert.tasks.task import HeadSpec
@@ -45,6 +46,8 @@ class FineTuneResult:
     """With several seeds or a search, what each run came to."""
     dev: Sequence[Any] = field(default=(), repr=False)
     """The rows that are held out."""
+    evaluation: Evaluation | None = field(default=None, repr=False)
+    """Of the best weights on those rows; None if they were measured by an earlier call."""
 
     @property
     def model(self) -> Path:
@@ -75,20 +78,24 @@ def finetune(
     settings = with_evaluations(recipe.train, trainable)
     about = {"recipe": tables, "data": rows.about, "seed": recipe.train.seed}
     metrics: Mapping[str, float] = {}
+    evaluation = None
     with lock_run(out):
         result = run_training(trainable, settings, out, about=about, log=log, on_status=on_status)
         if not result.is_finished:
             return FineTuneResult(out, result.step, False)
         if is_main_process():
             if rows.dev:
-                metrics = calibrate(out / "best", trainable, log)
+                evaluation = calibrate(out / "best", trainable, log)
+                metrics = read_json(out / "best" / "run.json")["metrics"]
             else:
                 _take_last_for_best(out)
     best_by = trainable.task.best_by
     if result.best is not None and best_by not in metrics:
-        # Settling measures predictions; the loss, where it chose, is known from training alone.
+        # Calibration measures predictions; the loss, where it chose, is known from training alone.
         metrics = {**metrics, best_by: result.best}
-    return FineTuneResult(out, result.step, True, metrics, best_by, result.best_step, dev=rows.dev)
+    return FineTuneResult(
+        out, result.step, True, metrics, best_by, result.best_step, dev=rows.dev, evaluation=evaluation
+    )
 
 
 def make_task(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any, Any]:

@@ -5,12 +5,13 @@ import os
 import shutil
 import statistics
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from glassbert.errors import UserError
+from glassbert.evaluation.result import Evaluation
 from glassbert.runs.adapt import adapt
 from glassbert.runs.finetune import FineTuneResult, Log, OnStatus, finetune, make_task
 from glassbert.runs.finetune_recipe import FineTuneRecipe, RunsSettings, completed
@@ -117,6 +118,8 @@ class Sweep:
     rows: Rows
     log: Log
     on_status: OnStatus | None
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    """Of the runs that were done by this call, by their names."""
 
     def run(
         self,
@@ -140,6 +143,8 @@ class Sweep:
             result = finetune(contender.recipe, folder, self.log, self.on_status, rows=self.rows)
             if not result.is_finished:
                 return result
+            if result.evaluation is not None:
+                self.evaluations[contender.name] = result.evaluation
             done.append(_record(contender, result, folder))
             write_json(self.out / f"{journal}.json", {"runs": done})
             self._strip_losers(done)
@@ -172,6 +177,7 @@ class Sweep:
             record["best_step"],
             tuple(done),
             self.rows.dev,
+            self.evaluations.get(best.name),
         )
 
     def _strip_losers(self, done: list[dict[str, Any]]) -> None:

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from glassbert.config import Head, ModelConfig, ProblemType
-from glassbert.data.examples import TaskName
+from glassbert.data.examples import Kind, TaskName
 from glassbert.data.rows.schema import Schema
 from glassbert.errors import UserError
 from glassbert.metrics.calibration import Calibration
+from glassbert.metrics.mistakes import Mistake
+from glassbert.metrics.thresholds import Acceptance
 from glassbert.model.bert import Output
 from glassbert.text.windows import Window
 from glassbert.text.wordpiece.tokenizer import Tokenizer
@@ -96,6 +98,10 @@ class Input:
 class Prediction(Protocol):
     """What a model says of an example."""
 
+    @property
+    def truncated(self) -> bool:
+        """Whether the model saw only a part of the example."""
+
     def to_json(self) -> dict[str, Any]:
         """Return what `predict` prints."""
 
@@ -142,6 +148,10 @@ class Task(Protocol[E_contra, P]):
 
     @property
     def settings(self) -> TaskSettings: ...
+
+    @property
+    def kind(self) -> Kind | None:
+        """How texts are labelled, where a file leaves it open; None for a task with one kind of label."""
 
     @property
     def schemas(self) -> Sequence[Schema[Any]]:
@@ -221,6 +231,15 @@ class Task(Protocol[E_contra, P]):
 
     def measure(self, examples: Sequence[E_contra], predictions: Sequence[P]) -> Report:
         """Compare predictions with what the examples say."""
+
+    def is_labelled(self, example: E_contra) -> bool:
+        """Return whether an example says what is right, in the way that the task needs."""
+
+    def mistakes(self, examples: Sequence[E_contra], predictions: Sequence[P]) -> list[Mistake]:
+        """Return what is wrong among the predictions, in their order."""
+
+    def acceptance(self, examples: Sequence[E_contra], predictions: Sequence[P]) -> Acceptance | None:
+        """Return the scores from which guesses are good enough; None for a task without classes."""
 
     def calibration(self, examples: Sequence[E_contra], predictions: Sequence[P]) -> Calibration | None:
         """Tell how far scores and success are apart; None for a task whose scores promise nothing."""

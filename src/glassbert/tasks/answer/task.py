@@ -24,7 +24,6 @@ from glassbert.data.examples import AnswerExample, TaskName
 from glassbert.errors import DataError, UserError
 from glassbert.metrics.answers import (
     AnswerReport,
-    Measure,
     MeasureName,
     best_no_answer_threshold,
     cmrc,
@@ -32,9 +31,11 @@ from glassbert.metrics.answers import (
     squad,
 )
 from glassbert.metrics.calibration import Calibration, fit_temperature, score_calibration
+from glassbert.metrics.mistakes import Mistake
 from glassbert.model.bert import Output
 from glassbert.model.layout import Layout, unpack
 from glassbert.tasks.answer.labels import answers_by_number, placed_answer, remarks, right_answers, survey
+from glassbert.tasks.answer.mistakes import mistake
 from glassbert.tasks.answer.rows import ANSWER, AnswerSchema
 from glassbert.tasks.answer.spans import (
     ScoredSpan,
@@ -147,6 +148,7 @@ class Extract:
     """What the weights of the head were divided by after training."""
     extra: None = None
     name: TaskName = "answer"
+    kind: None = None
 
     @classmethod
     def for_training(
@@ -311,11 +313,24 @@ class Extract:
         guess = {str(number): one.answer for number, one in enumerate(predictions)}
         return scorer(answers_by_number(examples), guess)
 
+    def is_labelled(self, example: AnswerExample) -> bool:
+        return example.is_labelled
+
+    def mistakes(
+        self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]
+    ) -> list[Mistake]:
+        measure = measure_for(self._measure_name(examples), answers_by_number(examples))
+        found = (mistake(*one, measure) for one in zip(examples, predictions, strict=True))
+        return [one for one in found if one]
+
+    def acceptance(self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]) -> None:
+        return None
+
     def calibration(
         self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]
     ) -> Calibration | None:
         gold = answers_by_number(examples)
-        measure = self.measure_of(examples)
+        measure = measure_for(self._measure_name(examples), gold)
         is_right = [
             measure.best(answers, one.answer)[0] == 1.0
             for answers, one in zip(gold.values(), predictions, strict=True)
@@ -323,10 +338,6 @@ class Extract:
         scores = np.array([one.score for one in predictions])
         before = np.array([one.uncalibrated for one in predictions])
         return score_calibration(scores, before, np.array(is_right, dtype=np.bool_), self.temperature)
-
-    def measure_of(self, examples: Sequence[AnswerExample]) -> Measure:
-        """Return what says which answers to these questions are the same."""
-        return measure_for(self._measure_name(examples), answers_by_number(examples))
 
     def tune(
         self,

@@ -25,10 +25,12 @@ from glassbert.metrics.calibration import (
     probabilities,
 )
 from glassbert.metrics.classes import classification, multi_label
+from glassbert.metrics.mistakes import Mistake
 from glassbert.metrics.regression import regression
-from glassbert.metrics.thresholds import threshold_for
+from glassbert.metrics.thresholds import Acceptance, acceptance, threshold_for
 from glassbert.model.bert import Output
 from glassbert.tasks.classify.labels import check_labels, class_weights, kind_of, label_set
+from glassbert.tasks.classify.mistakes import mistake
 from glassbert.tasks.classify.rows import CLASSIFY, PAIR, SCHEMAS, TextSchema
 from glassbert.tasks.long_text import excerpts
 from glassbert.tasks.task import HeadSpec, Input, Report, TaskSettings, Tuning, length_limit, with_specials
@@ -258,6 +260,25 @@ class Classify:
                 row[:] = [label in (one.labels or ()) for label in self.labels]
             return multi_label(gold > 0.5, given, self.labels)
         return classification(gold[:, 0], self._guesses(predictions), self.labels)
+
+    def is_labelled(self, example: TextExample) -> bool:
+        if self.kind == "regression":
+            return example.score is not None
+        return self.kind == "multi" or bool(example.labels)
+
+    def mistakes(
+        self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]
+    ) -> list[Mistake]:
+        return [found for found in map(mistake, examples, predictions) if found]
+
+    def acceptance(
+        self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]
+    ) -> Acceptance | None:
+        if self.kind == "regression" or not examples:
+            return None
+        scores = np.array([[one.scores[label] for label in self.labels] for one in predictions])
+        is_gold = np.array([[label in example.labels for label in self.labels] for example in examples])
+        return acceptance(scores, is_gold, self.labels, has_one_label=self.kind == "single")
 
     def calibration(
         self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]

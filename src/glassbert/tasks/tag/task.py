@@ -23,6 +23,7 @@ from glassbert.data.corpus.shards import starts_word
 from glassbert.data.examples import Span, TagExample, TaskName
 from glassbert.errors import ModelError
 from glassbert.metrics.calibration import Calibration, fit_temperature, probabilities, score_calibration
+from glassbert.metrics.mistakes import Mistake
 from glassbert.metrics.spans import SpanReport, span_f1
 from glassbert.metrics.thresholds import threshold_for
 from glassbert.model.bert import Output
@@ -30,6 +31,7 @@ from glassbert.model.crf import Chains, Crf
 from glassbert.model.layout import Layout
 from glassbert.tasks.tag.decode import Decoder, weakest_scores
 from glassbert.tasks.tag.labels import check_labels, right_spans, survey
+from glassbert.tasks.tag.mistakes import mistake
 from glassbert.tasks.tag.rows import TAG, TagSchema
 from glassbert.tasks.tag.scheme import PieceSpan, Scheme, TagSet, place
 from glassbert.tasks.task import (
@@ -116,6 +118,7 @@ class Tag:
     extra: Crf | None = None
     """What the tags add when they follow each other."""
     name: TaskName = "tag"
+    kind: None = None
 
     @classmethod
     def for_training(
@@ -255,6 +258,15 @@ class Tag:
 
     def measure(self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction]) -> SpanReport:
         return span_f1([right_spans(example) for example in examples], [_guess(one) for one in predictions])
+
+    def is_labelled(self, example: TagExample) -> bool:
+        return example.is_labelled
+
+    def mistakes(self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction]) -> list[Mistake]:
+        return [found for found in map(mistake, examples, predictions) if found]
+
+    def acceptance(self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction]) -> None:
+        return None
 
     def calibration(
         self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction]

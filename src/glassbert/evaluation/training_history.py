@@ -1,21 +1,33 @@
-"""The curves of a training run, read from what it logged."""
+"""What a run folder remembers of the training: the curves that it logged, and the runs with other seeds."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from glassbert.evaluation.result import TrainingCurve
+from glassbert.evaluation.result import Evaluation, SeedResult, TrainingCurve
+from glassbert.storage import read_json
 
 _NOT_CURVES = frozenset({"step", "epoch", "evaluation"})
 
 
+def with_training_history(evaluation: Evaluation, run: Path) -> Evaluation:
+    """Return the evaluation with the curves and seeds of a run folder."""
+    seeds = read_json(run / "seeds.json")["runs"] if (run / "seeds.json").is_file() else []
+    return replace(
+        evaluation,
+        curves=read_curves(run / "metrics.jsonl"),
+        seeds=tuple(SeedResult(one["tried"]["seed"], one["metrics"]) for one in seeds),
+    )
+
+
 def read_curves(path: Path) -> tuple[TrainingCurve, ...]:
-    """Return each number of a metrics.jsonl over the steps; none when the run logged nothing."""
+    """Return each number of a metrics.jsonl over the steps; nothing if the run logged nothing."""
     found: dict[tuple[Literal["train", "evaluation"], str], dict[int, float]] = {}
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     for line in text.splitlines(keepends=True):
         if not line.endswith("\n"):
-            break  # the run is writing it, or was killed while it did
+            break  # the run is still writing it, or was killed while it did
         row = json.loads(line)
         for name, value in row.items():
             if name not in _NOT_CURVES:

@@ -3,10 +3,8 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassbert.data.examples import Span
-from glassbert.evaluation.marks import answer_marks, span_marks
-from glassbert.evaluation.result import Mark, Passage
-from glassbert.reports.passages import excerpt, marked
+from glassbert.metrics.mistakes import Mark, Passage
+from glassbert.reports.mistakes import excerpt, marked
 
 kinds = st.sampled_from(["right", "missed", "wrong"])
 places = st.tuples(st.integers(0, 30), st.integers(1, 8), kinds)
@@ -46,19 +44,3 @@ def test_of_a_long_text_the_part_with_the_mistake_is_shown() -> None:
     assert shown.startswith("\u2026")
     assert shown.endswith("\u2026")
     assert len(shown) < 700
-
-
-def test_spans_are_marked_as_found_missed_and_wrong() -> None:
-    gold, guess = [Span(0, 2, "A"), Span(5, 7, "B")], [Span(0, 2, "A"), Span(4, 7, "B")]
-    assert span_marks(gold, guess) == (
-        Mark(0, 2, "A", "right"),
-        Mark(4, 7, "B", "wrong"),
-        Mark(5, 7, "B", "missed"),
-    )
-
-
-def test_an_accepted_answer_is_right_whichever_it_is() -> None:
-    assert answer_marks([(0, 3), (5, 9)], (5, 9)) == (Mark(5, 9, "", "right"),)
-    assert answer_marks([(0, 3), (5, 9)], (1, 2)) == (Mark(0, 3, "", "missed"), Mark(1, 2, "", "wrong"))
-    assert answer_marks([], (1, 2)) == (Mark(1, 2, "", "wrong"),)
-    assert answer_marks([(0, 3)], None) == (Mark(0, 3, "", "missed"),)

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from glassbert.evaluation.curves import read_curves
 from glassbert.evaluation.result import TrainingCurve
+from glassbert.evaluation.training_history import read_curves
 
 LOG = """\
 {"step": 10, "epoch": 0.5, "learning_rate": 0.1, "loss": 2.0}
