@@ -9,7 +9,6 @@ from cyclopts import Parameter
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.options import read_options
 from glassbert.cli.output import print_json, remark
-from glassbert.data.examples import TaskName
 from glassbert.errors import GateError, UserError
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ def evaluate(
     *,
     min_: Annotated[list[str] | None, Parameter(name="--min")] = None,
     report: Path | None = None,
-    task: TaskName | None = None,
+    task: str | None = None,
     format: str | None = None,
     skip_bad: int = 0,
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
