@@ -56,7 +56,7 @@ def evaluate_corpus(
         data=str(folder),
         examples=sum(batch.num_examples for batch in batches),
         report=CorpusReport(scores, settings.name, settings.max_length),
-        tokens=sum(batch.num_real_tokens for batch in batches),
+        tokens=sum(batch.num_tokens for batch in batches),
         notes=tuple(notes),
     )
 
