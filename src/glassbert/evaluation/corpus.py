@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 
 from glassbert.data.corpus.shards import Corpus
-from glassbert.errors import ModelError
 from glassbert.evaluation.result import Evaluation
 from glassbert.inference.model import Model
 from glassbert.metrics.corpus import CorpusReport
+from glassbert.tasks.objectives.folders import saved_network
 from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.objectives.registry import make_objective, settings_of_run
 
@@ -36,20 +36,17 @@ def evaluate_corpus(
         num_tokens: How much of the corpus is measured.
         max_length: Tokens of the longest example; as in training when not given.
     """
-    if model.network.mlm is None:
-        raise ModelError(
-            f"a model with a {model.config.head!r} head has no MLM head; a corpus measures one that has"
-        )
     settings, notes = _settings(model)
-    for note in notes:
-        log(note)
     if max_length is not None:
         settings = replace(settings, max_length=max_length)
     objective = make_objective(settings, model.tokenizer.vocabulary)
+    network = saved_network(objective, model.network, model.folder)
+    for note in notes:
+        log(note)
     batch_tokens = max(_BATCH_TOKENS, settings.max_length)
     batches = tuple(objective.held_out_batches(Corpus.open(folder), num_tokens, batch_tokens=batch_tokens))
     with torch.inference_mode():
-        scores = objective.measure(objective.network(model.network, seed=0), batches)
+        scores = objective.measure(network, batches)
     return Evaluation(
         task="pretrain",
         model=name,

@@ -5,23 +5,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from glassbert.config import ModelConfig
 from glassbert.data.pretraining.batches import PretrainBatch
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
-from glassbert.interop.folder import write_model
-from glassbert.interop.huggingface import build
-from glassbert.interop.stored import read_stored
-from glassbert.interop.weights import read_file, save_tensors
 from glassbert.model.bert import Bert
 from glassbert.model.depth import depth_in_bert
+from glassbert.tasks.objectives.folders import read_network, save_network
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.text.wordpiece.tokenizer import Tokenizer
-
-OBJECTIVE_WEIGHTS = "objective.safetensors"
-"""Weights of an objective that belong to no model; only a run that resumes reads this file."""
 
 NumSteps = Callable[[Callable[[float], int]], int | None]
 """Returns the steps of a run, given how many steps some epochs take; None when the clock ends it."""
@@ -103,42 +96,16 @@ class Pretrain:
         return self.objective.verdict(metrics, self.guessing_loss)
 
     def save(self, folder: Path, weights: Mapping[str, Tensor], run: Mapping[str, Any]) -> None:
-        rest = dict(weights)
-        for name, model in self._models().items():
-            prefix = f"{name}."
-            own = {key: rest.pop(key) for key in weights if key.startswith(prefix)}
-            with torch.device("meta"):
-                network = Bert(model.config)
-            state = {key.removeprefix(prefix): tensor for key, tensor in own.items()}
-            network.load_state_dict(state, strict=False, assign=True)
-            network.tie_weights()
-            _model_folder(folder, name).mkdir(exist_ok=True)
-            write_model(network, self.tokenizer, _model_folder(folder, name), run=run)
-        if rest:
-            save_tensors(rest, folder / OBJECTIVE_WEIGHTS)
+        save_network(self.module, weights, self.tokenizer, folder, run)
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        models = nn.ModuleDict(
-            {name: build(read_stored(_model_folder(folder, name)))[0] for name in self._models()}
-        )
-        weights: dict[str, Tensor] = dict(models.named_parameters())
-        if (folder / OBJECTIVE_WEIGHTS).is_file():
-            weights |= dict(read_file(folder / OBJECTIVE_WEIGHTS))
-        return weights
+        return read_network(self.module, folder)
 
     def depth_of(self, name: str) -> int:
         return depth_in_bert(name, self.config.encoder.num_hidden_layers)
 
     def blocks(self) -> Sequence[nn.Module]:
-        return [block for model in self._models().values() for block in model.encoder.blocks]
+        return [block for model in self.module.models().values() for block in model.encoder.blocks]
 
     def flops_per_token(self) -> float:
         return self.objective.flops_per_token(self.module)
-
-    def _models(self) -> dict[str, Bert]:
-        """Return the models among the networks that are trained, by name; `bert` is the one to keep."""
-        return {name: child for name, child in self.module.named_children() if isinstance(child, Bert)}
-
-
-def _model_folder(folder: Path, name: str) -> Path:
-    return folder if name == "bert" else folder / name

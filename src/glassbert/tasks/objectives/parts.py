@@ -18,7 +18,7 @@ from glassbert.data.pretraining.batches import Labels, PretrainBatch
 from glassbert.data.pretraining.masking import Masking
 from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.errors import UserError
-from glassbert.model.bert import Bert
+from glassbert.model.bert import Bert, Encoder
 from glassbert.model.layout import Batch, Layout
 from glassbert.text.vocabulary import Vocabulary
 
@@ -114,31 +114,33 @@ class PretrainNetwork(nn.Module):
 
     def forward(self, batch: PretrainBatch) -> dict[str, Tensor]:
         """Return the sums of all parts over a batch; a part without labels in it adds nothing."""
-        device = self.bert.encoder.embeddings.token.weight.device
         labels = [batch.labels.get(part.name) for part in self.parts]
-        states = self.states_at(batch, [found.places for found in labels if found is not None])
+        states = states_at(self.bert.encoder, batch, [found.places for found in labels if found is not None])
         sums: dict[str, Tensor] = {}
         for part, found in zip(self.parts, labels, strict=True):
             if found is None:
-                sums |= {name: torch.zeros((), device=device) for name in part.counts(batch)}
+                sums |= {name: torch.zeros(()) for name in part.counts(batch)}
             else:
-                sums |= part.sums(self, states.pop(0), _tensor(found.values, device))
+                hidden = states.pop(0)
+                sums |= part.sums(self, hidden, torch.from_numpy(found.values).to(hidden.device))
         return sums
 
-    def states_at(self, batch: PretrainBatch, places: Sequence[NDArray[np.int64] | None]) -> list[Tensor]:
-        """Return the last hidden states at each of ``places``, (M, D); of [CLS], (B, D), where it is None.
-
-        The last block computes no other states.
-        """
-        device = self.bert.encoder.embeddings.token.weight.device
-        layout = Layout(batch.lengths)
-        packed = Batch(_tensor(batch.ids, device), _tensor(batch.segments, device), layout)
-        asked = [layout.starts.to(device)] + [_tensor(found, device) for found in places if found is not None]
-        read, where = torch.unique(torch.cat(asked), return_inverse=True)
-        hidden = self.bert.encoder(packed, only=read)
-        first, *others = (hidden[index] for index in where.split([len(found) for found in asked]))
-        return [first if found is None else others.pop(0) for found in places]
+    def models(self) -> dict[str, Bert]:
+        """Return the models among the networks that are trained, by name; `bert` is the one to keep."""
+        return {name: child for name, child in self.named_children() if isinstance(child, Bert)}
 
 
-def _tensor(array: NDArray[np.int64], device: torch.device) -> Tensor:
-    return torch.from_numpy(array).to(device)
+def states_at(encoder: Encoder, batch: PretrainBatch, places: Sequence[Ids | None]) -> list[Tensor]:
+    """Return the last hidden states at each of ``places``, (M, D); of [CLS], (B, D), where it is None.
+
+    The last block computes no other states.
+    """
+    device = encoder.embeddings.token.weight.device
+    ids, segments = torch.from_numpy(batch.ids).to(device), torch.from_numpy(batch.segments).to(device)
+    layout = Layout(batch.lengths)
+    asked = [layout.starts.to(device)]
+    asked += [torch.from_numpy(found).to(device) for found in places if found is not None]
+    read, where = torch.unique(torch.cat(asked), return_inverse=True)
+    hidden = encoder(Batch(ids, segments, layout), only=read)
+    first, *others = (hidden[index] for index in where.split([len(found) for found in asked]))
+    return [first if found is None else others.pop(0) for found in places]

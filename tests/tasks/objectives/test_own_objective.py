@@ -1,0 +1,181 @@
+"""An objective that the package does not know: it is added here, trained, resumed and measured.
+
+It detects replaced tokens, which asks for most of what an objective can have: a second model that is saved
+too, a head that is thrown away, a loss over all tokens, a mask rate that falls, a setting of its own.
+"""
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from glassbert.config import ModelConfig
+from glassbert.data.corpus.build import BuildSettings, build_corpus
+from glassbert.data.corpus.shards import Corpus
+from glassbert.data.corpus.stream import find_sources
+from glassbert.data.pretraining.batches import Labels, PretrainBatch
+from glassbert.data.pretraining.examples import Singles
+from glassbert.data.pretraining.masking import Masking
+from glassbert.data.pretraining.packing import Moment, Packing
+from glassbert.errors import ModelError, UserError
+from glassbert.inference.model import Model, load
+from glassbert.model.bert import Bert
+from glassbert.runs.pretrain import PretrainRecipe, pretrain
+from glassbert.tasks.objectives.folders import saved_network
+from glassbert.tasks.objectives.masked import MaskedTokens
+from glassbert.tasks.objectives.objective import Objective
+from glassbert.tasks.objectives.parts import Ids, ObjectiveSettings, Part, PretrainNetwork, states_at
+from glassbert.tasks.objectives.registry import OBJECTIVES, make_objective, settings_of_run
+from glassbert.text.vocabulary import SPECIALS, Vocabulary
+from glassbert.text.wordpiece.tokenizer import Tokenizer
+
+WORDS = ("the", "a", "cat", "dog", "bird", "sat", "ran", "flew", "home", "away", ".")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectionSettings(ObjectiveSettings):
+    """The `[objective]` table."""
+
+    last_select_prob: float = 0.1
+    """The mask rate at the end of the run."""
+
+
+class Detected(Part):
+    """Tell for each token whether it was replaced."""
+
+    name = "rtd"
+    weight = 50.0
+    share_read = 1.0
+
+    def label(self, ids: Ids, packing: Packing, moment: Moment) -> tuple[Ids, Labels | None]:
+        return ids, Labels(ids, np.arange(len(ids)))  # what stood there, before the next part hides some
+
+    def sums(self, network: "DetectionNetwork", hidden: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        logits = network.detector(hidden).squeeze(1)
+        loss = F.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")
+        return {"rtd_loss": loss, "rtd_accuracy": ((logits > 0) == labels).sum()}
+
+
+class Generated(MaskedTokens):
+    """Fill the hidden places; the mask rate falls in the course of the run."""
+
+    heads = ()
+
+    def masking(self, moment: Moment) -> Masking:
+        first, last = self.settings.mask.select_prob, self.settings.last_select_prob
+        return replace(self.settings.mask, select_prob=first + (last - first) * moment.share_done)
+
+
+class DetectionNetwork(PretrainNetwork):
+    """A small generator, the model, and a head on it."""
+
+    def __init__(self, bert: Bert, parts: Sequence[Part]) -> None:
+        super().__init__(bert, parts)
+        shape = bert.config.encoder
+        small = replace(shape, num_hidden_layers=1, intermediate_size=shape.hidden_size)
+        self.generator = Bert(ModelConfig(encoder=small, head="mlm", has_pooler=False))
+        self.detector = nn.Linear(shape.hidden_size, 1)
+
+    def forward(self, batch: PretrainBatch) -> dict[str, Tensor]:
+        detected, generated = self.parts
+        original, hidden_tokens = batch.labels["rtd"].values, batch.labels["mlm"]
+        [states] = states_at(self.generator.encoder, batch, [hidden_tokens.places])
+        sums = generated.sums(PretrainNetwork(self.generator, ()), states, torch.tensor(hidden_tokens.values))
+        ids = original.copy()
+        ids[hidden_tokens.places] = self.generator.mlm(states).argmax(dim=1).numpy()
+        [states] = states_at(self.bert.encoder, replace(batch, ids=ids), [batch.labels["rtd"].places])
+        return {**detected.sums(self, states, torch.tensor(ids != original)), **sums}
+
+
+class Detection(Objective):
+    """Detect replaced tokens."""
+
+    arrangement = Singles()
+    part_types = (Detected, Generated)
+    settings_type = DetectionSettings
+    network_type = DetectionNetwork
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A corpus on disk; the objective is known for as long as the test lasts."""
+    monkeypatch.setitem(OBJECTIVES, "rtd", Detection)
+    text = "".join(f"the {a} {b} {c} .\n" for a in WORDS[2:5] for b in WORDS[5:8] for c in WORDS[8:10])
+    (tmp_path / "text.txt").write_text(f"{text}\n{text}" * 3)
+    sources = find_sources([tmp_path / "text.txt"])
+    tokenizer = Tokenizer(Vocabulary((*SPECIALS, *WORDS)), max_length=32)
+    build_corpus(sources, tokenizer, tmp_path / "corpus", BuildSettings(processes=1))
+    return tmp_path / "corpus"
+
+
+def recipe(corpus: Path, **changes: object) -> PretrainRecipe:
+    train = {"batch_tokens": 256, "learning_rate": 3e-3, "save_every": 4, "log_every": 5}
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2}
+    return PretrainRecipe.of(
+        {
+            "data": {"corpus": str(corpus), "held_out": str(corpus), "held_out_tokens": 500},
+            "model": {"preset": "tiny", "max_position_embeddings": 32, **sizes},
+            "objective": {"name": "rtd", "max_length": 32, "last_select_prob": 0.05},
+            "train": train | (changes or {"steps": 10}),
+        }
+    )
+
+
+def files_of(run: Path) -> dict[str, bytes]:
+    return {
+        name: (run / name).read_bytes()
+        for name in (
+            "last/model.safetensors",
+            "last/generator/model.safetensors",
+            "last/objective.safetensors",
+            "metrics.jsonl",
+        )
+    }
+
+
+def test_a_new_objective_trains_and_resumes_bit_for_bit(corpus: Path, tmp_path: Path) -> None:
+    lines: list[str] = []
+    assert pretrain(recipe(corpus), tmp_path / "straight", lines.append).step == 10
+    stopped = pretrain(recipe(corpus), tmp_path / "stopped", lambda line: signal.raise_signal(signal.SIGTERM))
+    assert not stopped.is_finished
+    assert pretrain(recipe(corpus), tmp_path / "stopped", lines.append).step == 10
+    assert files_of(tmp_path / "straight") == files_of(tmp_path / "stopped")
+
+
+def test_a_saved_model_is_measured_as_in_its_run(corpus: Path, tmp_path: Path) -> None:
+    result = pretrain(recipe(corpus), tmp_path / "run", lambda line: None)
+    assert set(result.metrics) == {"rtd_loss", "rtd_accuracy", "mlm_loss", "mlm_accuracy"}
+    model = load(tmp_path / "run" / "last")
+    settings = settings_of_run(model.run, model.config)
+    assert settings == recipe(corpus).objective
+    objective = make_objective(settings, model.tokenizer.vocabulary)
+    network = saved_network(objective, model.network, model.folder)
+    batches = objective.held_out_batches(Corpus.open(corpus), 500, batch_tokens=256)
+    with torch.no_grad():
+        assert objective.measure(network, batches) == result.metrics
+    assert isinstance(load(tmp_path / "run" / "last" / "generator"), Model)
+    with pytest.raises(ModelError, match="rtd has weights beside those of the model"):
+        saved_network(objective, model.network, None)
+
+
+def test_the_mask_rate_falls_with_the_step_and_needs_a_known_end(corpus: Path, tmp_path: Path) -> None:
+    objective = make_objective(recipe(corpus).objective, Corpus.open(corpus).tokenizer().vocabulary)
+    part = objective.parts[1]
+    assert isinstance(part, Generated)
+    rates = [part.masking(Moment(0, 0, step, 10)).select_prob for step in (0, 5, 10)]
+    assert rates == pytest.approx([0.15, 0.1, 0.05])
+    with pytest.raises(UserError, match=r"set train\.steps or train\.epochs instead of train\.minutes"):
+        pretrain(recipe(corpus, minutes=1.0), tmp_path / "run", lambda line: None)
+
+
+def test_its_own_settings_are_read_and_those_of_others_refused(corpus: Path) -> None:
+    assert recipe(corpus).tables()["objective"]["last_select_prob"] == 0.05
+    tables = {"data": {"corpus": str(corpus)}, "objective": {"name": "mlm", "last_select_prob": 0.05}}
+    with pytest.raises(UserError, match=r"unknown key objective\.last_select_prob"):
+        PretrainRecipe.of(tables)
