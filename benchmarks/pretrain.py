@@ -47,20 +47,19 @@ CASES = (Case("mini", 4, 8192, 3.5, 0.55), Case("base", 1, 4096, 1.8, None))
 
 def prepare(corpus: Path, vocabulary: Path, scratch: Path) -> Path:
     """Build shards from the text; return their folder."""
-    from glassbert.data.corpus.build import BuildSettings, build_corpus
-    from glassbert.data.corpus.stream import find_sources
+    from glassbert.data.corpus.build import build_corpus
     from glassbert.text.files import read_lines
     from glassbert.text.vocabulary import Vocabulary
     from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     tokenizer = Tokenizer(Vocabulary(tuple(read_lines(vocabulary))))
-    build_corpus(find_sources([corpus]), tokenizer, scratch / "corpus", BuildSettings())
+    build_corpus(corpus, tokenizer=tokenizer, out=scratch / "corpus")
     return scratch / "corpus"
 
 
 def task_of(case: Case, corpus: Path, dropout: float) -> Any:
     """Return our task; its batches are what both sides train on."""
-    from glassbert.data.corpus.shards import Corpus
+    from glassbert.data.corpus.reader import Corpus
     from glassbert.data.pretraining.corpus_batches import CorpusBatches
     from glassbert.runs.pretrain import PretrainRecipe, make_model
     from glassbert.tasks.objectives.registry import make_objective

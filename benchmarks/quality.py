@@ -63,15 +63,14 @@ def main() -> None:
 
 def prepare(train: Path, valid: Path, vocabulary: Path, scratch: Path) -> None:
     """Build shards of both texts."""
-    from glassbert.data.corpus.build import BuildSettings, build_corpus
-    from glassbert.data.corpus.stream import find_sources
+    from glassbert.data.corpus.build import build_corpus
     from glassbert.text.files import read_lines
     from glassbert.text.vocabulary import Vocabulary
     from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     tokenizer = Tokenizer(Vocabulary(tuple(read_lines(vocabulary))))
     for name, path in (("train", train), ("valid", valid)):
-        build_corpus(find_sources([path]), tokenizer, scratch / name, BuildSettings())
+        build_corpus(path, tokenizer=tokenizer, out=scratch / name)
 
 
 def compare(scratch: Path, minutes: float, num_seeds: int, results: Path | None) -> None:
@@ -176,7 +175,7 @@ def chunks(corpus: Path, seed: int) -> Iterator[dict[str, Any]]:
     """Yield batches of 128-token chunks, masked anew each time, as the usual script makes them."""
     import torch
 
-    from glassbert.data.corpus.shards import Corpus
+    from glassbert.data.corpus.reader import Corpus
 
     shards = Corpus.open(corpus)
     vocabulary = shards.tokenizer().vocabulary
@@ -204,7 +203,7 @@ def held_out_loss(model: Any, scratch: Path) -> float:
     """Measure transformers' model on the very batches that ours is measured on."""
     import torch
 
-    from glassbert.data.corpus.shards import Corpus
+    from glassbert.data.corpus.reader import Corpus
     from glassbert.runs.pretrain import PretrainRecipe
     from glassbert.runs.recipe import read_recipe
     from glassbert.tasks.objectives.registry import make_objective

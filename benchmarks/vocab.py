@@ -22,10 +22,11 @@ import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 import glassbert
+from glassbert.text.documents import read_documents
 from glassbert.text.files import read_lines
 from glassbert.text.inspection import inspect_text, inspect_vocabulary
+from glassbert.text.sources import find_sources
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
-from glassbert.text.word_counts import block_texts, read_blocks
 from glassbert.text.wordpiece.learn import LearnSettings, learn_vocabulary
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
@@ -138,8 +139,8 @@ def learn_theirs(train: Path, size: int) -> dict[str, Any]:
 
 def texts(path: Path) -> Iterator[str]:
     """Yield the texts of a file."""
-    for block in read_blocks(path):
-        yield from block_texts(block)
+    for part in read_documents(find_sources(path).texts):
+        yield "\n".join(part.lines)
 
 
 def resident_bytes(pid: int) -> int:

@@ -29,7 +29,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "notes.txt"
         notes.write_text(TEXT, encoding="utf-8")
-        learned = gb.learn_vocabulary([notes], gb.LearnSettings(size=130, alphabet_coverage=1.0))
+        learned = gb.learn_vocabulary(notes, size=130, alphabet_coverage=1.0)
     print(f"vocabulary: {len(learned.vocabulary)} pieces, sha256 {learned.vocabulary.sha256[:12]}")
 
     tokenizer = gb.Tokenizer(learned.vocabulary)

@@ -12,9 +12,8 @@ from itertools import product
 from pathlib import Path
 
 import glassbert as gb
-from glassbert.data.corpus.build import BuildSettings, build_corpus
-from glassbert.data.corpus.shards import Corpus
-from glassbert.data.corpus.stream import find_sources
+from glassbert.data.corpus.build import build_corpus
+from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.runs.pretrain import PretrainRecipe, pretrain
 from glassbert.tasks.objectives.parts import ObjectiveSettings
@@ -39,7 +38,7 @@ def build(scratch: Path) -> None:
     for name, texts in (("corpus", trained_on), ("held_out", held_out)):
         path = scratch / f"{name}.txt"
         path.write_text("\n".join(texts), encoding="utf-8")
-        built = build_corpus(find_sources([path]), tokenizer, scratch / name, BuildSettings(processes=1))
+        built = build_corpus(path, tokenizer=tokenizer, out=scratch / name)
         print(f"{name}: {built.manifest.num_documents} documents, {built.manifest.num_tokens} tokens")
 
 

@@ -60,7 +60,7 @@ def new_folder(out: Path, *, may_replace: bool = False) -> Iterator[Path]:
         for path in aside.rglob("*"):
             if path.is_file():
                 _sync_file(path)
-        _put_in_place(aside, out)
+        put_in_place(aside, out)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
@@ -143,7 +143,7 @@ def _aside(path: Path, ending: str) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{ending}")
 
 
-def _put_in_place(aside: Path, out: Path) -> None:
+def put_in_place(aside: Path, out: Path) -> None:
     """Rename ``aside`` to ``out``; what stood there is deleted only after the new folder has its name."""
     if not out.exists():
         os.replace(aside, out)

@@ -8,8 +8,8 @@ import pytest
 
 from glassbert.cli.corpus import app
 from glassbert.cli.main import main
-from glassbert.data.corpus import build as building
-from glassbert.data.corpus.shards import Corpus
+from glassbert.data.corpus.reader import Corpus
+from glassbert.data.corpus.resume import Progress
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 from helpers.full_disk import disk
@@ -43,13 +43,13 @@ def test_the_verbs_are_build_and_check() -> None:
     assert {"build", "check"} <= set(app)
 
 
-def test_build_writes_a_corpus_and_says_which_form_was_seen(
+def test_build_writes_a_corpus_and_reports_the_form(
     text: Path, tokenizer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "corpus"
     code, printed, errors = run(capsys, "build", text, "--tokenizer", tokenizer, "--out", out)
     assert code == 0
-    assert "form: sentences (as seen from the text" in errors
+    assert "form: sentences (detected; change it with --form), 1 file such as text.txt" in errors
     assert "15 tokens in 1 shard" in printed
     assert "1 [UNK]" in printed
     corpus = Corpus.open(out, verify=True)
@@ -116,7 +116,7 @@ def test_bad_input_is_one_line_with_the_right_code_and_writes_nothing(
     told = [] if "--tokenizer" in arguments else ["--tokenizer", tokenizer]
     found, printed, errors = run(capsys, "build", path, "--out", tmp_path / "out", *told, *arguments)
     assert (found, printed) == (code, "")
-    # What was seen of the files may be told before; the error is the last line and the only one of its kind.
+    # Remarks on the files may precede it; the error is the last line and the only one of its kind.
     assert message in errors.splitlines()[-1]
     assert errors.count("glassbert: ") == 1
     assert set(tmp_path.iterdir()) == before
@@ -159,7 +159,7 @@ assert "torch" not in sys.modules
     assert done.returncode == 0, done.stderr
 
 
-def test_an_interrupted_build_says_how_to_go_on(
+def test_an_interrupted_build_says_how_to_resume(
     text: Path,
     tokenizer: Path,
     tmp_path: Path,
@@ -171,10 +171,10 @@ def test_an_interrupted_build_says_how_to_go_on(
 
     monkeypatch.setattr("glassbert.data.corpus.build.build_corpus", interrupt)
     code, _, errors = run(capsys, "build", text, "--tokenizer", tokenizer, "--out", tmp_path / "out")
-    assert (code, "run the same command again to go on" in errors) == (130, True)
+    assert (code, "run the same command again to resume" in errors) == (130, True)
 
 
-def test_held_out_documents_are_told_and_counted(
+def test_held_out_documents_are_reported(
     text: Path, tokenizer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text.write_text("\n".join("the cat sat.\nit ran.\n" for _ in range(40)))
@@ -191,7 +191,7 @@ def test_held_out_documents_are_told_and_counted(
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "limit"])
-def test_a_full_disk_is_one_line_and_exit_1_and_the_same_command_goes_on(
+def test_a_full_disk_is_one_line_and_exit_1_and_the_same_command_resumes(
     text: Path,
     tokenizer: Path,
     tmp_path: Path,
@@ -202,15 +202,15 @@ def test_a_full_disk_is_one_line_and_exit_1_and_the_same_command_goes_on(
     text.write_text("\n".join(f"the cat {'sat ' * 5000}.\nit ran.\n" for _ in range(6)))
     arguments = ("build", text, "--tokenizer", tokenizer, "--shard-tokens", 5000, "--processes", 1)
     assert run(capsys, *arguments, "--out", tmp_path / "whole")[0] == 0
-    save = building._Progress.save
+    save = Progress.save
     with disk(kind, tmp_path / "disk", 1_000_000) as small:
 
-        def fill_after_two_shards(progress: building._Progress, folder: Path) -> None:
+        def fill_after_two_shards(progress: Progress, folder: Path) -> None:
             save(progress, folder)
             if len(progress.shards) == 2:
                 small.fill(5_000)
 
-        monkeypatch.setattr(building._Progress, "save", fill_after_two_shards)
+        monkeypatch.setattr(Progress, "save", fill_after_two_shards)
         code, printed, errors = run(capsys, *arguments, "--out", small.folder / "out")
         assert (code, printed) == (1, "")
         assert "no space left on its disk; 2 finished shards are kept" in errors.splitlines()[-1]

@@ -132,7 +132,7 @@ def test_a_json_line_without_text_is_exit_3(
     source = tmp_path / "rows.jsonl"
     source.write_text('{"text": "a"}\n{"content": "b"}\n', encoding="utf-8")
     assert main(["embed", str(mlm_folder), str(source)]) == 3
-    assert f'{source}:2: a JSON object without a string "text"' in capsys.readouterr().err
+    assert f'{source}:2: no string under "text" in this JSON object' in capsys.readouterr().err
 
 
 def test_convert_writes_a_folder_and_says_what_it_kept(

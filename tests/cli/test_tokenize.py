@@ -125,11 +125,11 @@ def test_the_limit_is_the_position_table_of_the_model(
     ("arguments", "code", "message"),
     [
         (["nowhere", "a"], 4, "nowhere: no such folder"),
-        (["empty", "a"], 4, "holds neither vocab.txt nor tokenizer.json"),
+        (["empty", "a"], 4, "neither vocab.txt nor tokenizer.json in it"),
         (["model", "a", "--max-length", "1"], 2, "max_length=1 has no room"),
         (["model", "a", "--max-length", "many"], 2, "many"),
         (["model", "a", "--keep", "middle"], 2, "middle"),
-        (["model", "--pair", "a"], 2, "--pair came without a text"),
+        (["model", "--pair", "a"], 2, "got --pair without a text"),
         ([], 2, "MODEL"),
     ],
 )

@@ -134,7 +134,7 @@ def test_pairs_are_encoded_in_chunks(tokenizer: SubwordTokenizer, monkeypatch: p
 
 
 def test_no_pairs_are_refused(tokenizer: SubwordTokenizer) -> None:
-    with pytest.raises(DataError, match="none came"):
+    with pytest.raises(DataError, match="got none"):
         encode_pairs([], tokenizer, max_length=50)
 
 

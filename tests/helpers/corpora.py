@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glassbert.data.corpus.shards import Corpus
+from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.objectives.registry import make_objective, objective_type

@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
-from glassbert.text.extend import Coverage, NewRow, Refusal, plan_extension
+from glassbert.errors import DataError, UserError
+from glassbert.text.extend import Coverage, NewRow, Refusal, extend_vocabulary, plan_extension
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
@@ -37,7 +40,7 @@ def test_old_rows_keep_their_pieces_and_each_new_word_is_one_piece(tokenizer: To
     assert changed == [5, 9]
 
 
-def test_what_is_not_added_is_told_with_its_reason(tokenizer: Tokenizer) -> None:
+def test_what_is_not_added_is_reported_with_its_reason(tokenizer: Tokenizer) -> None:
     lines = ["The", "the", "", "  ", "C++", "中国", "C++", "x" * 101, "\u200b", "new", " NEW "]
     plan = plan_extension(tokenizer, lines)
     assert [row.piece for row in plan.rows] == ["new"]
@@ -60,3 +63,29 @@ def test_coverage_compares_the_words_before_and_after(tokenizer: Tokenizer) -> N
 def test_a_cased_tokenizer_keeps_the_words_as_they_are() -> None:
     cased = Tokenizer(Vocabulary(PIECES), lowercase=False)
     assert [row.piece for row in plan_extension(cased, ["The", "Café"]).rows] == ["The", "Café"]
+
+
+def test_the_extended_tokenizer_is_written_with_the_settings_of_the_old_one(tmp_path: Path) -> None:
+    Tokenizer(Vocabulary(PIECES), lowercase=False, max_length=64).save(tmp_path / "old")
+    plan = extend_vocabulary(tmp_path / "old", ["New"], tmp_path / "new")
+    extended = Tokenizer.load(tmp_path / "new")
+    assert extended.vocabulary == plan.vocabulary
+    assert extended.settings == Tokenizer.load(tmp_path / "old").settings
+    (tmp_path / "words.txt").write_text("New\n")
+    with pytest.raises(UserError, match="holds a vocabulary"):
+        extend_vocabulary(tmp_path / "old", tmp_path / "words.txt", tmp_path / "new")
+    again = extend_vocabulary(tmp_path / "old", tmp_path / "words.txt", tmp_path / "new", may_replace=True)
+    assert again == plan
+
+
+def test_a_model_is_not_extended_without_its_rows(tmp_path: Path) -> None:
+    Tokenizer(Vocabulary(PIECES)).save(tmp_path / "old")
+    (tmp_path / "old" / "config.json").write_text("{}")
+    with pytest.raises(UserError, match="needs new rows too; use `glassbert vocab extend`"):
+        extend_vocabulary(tmp_path / "old", ["new"], tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_nothing_to_add_is_refused(tokenizer: Tokenizer) -> None:
+    with pytest.raises(DataError, match=r"words: no word to add \(1 are pieces already, 1 cannot be"):
+        plan_extension(tokenizer, ["the", "C++"])

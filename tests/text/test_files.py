@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from glassbert.errors import DataError, UserError
-from glassbert.text.files import decoded_lines, read_lines
+from glassbert.text.files import bytes_on_disk, decoded_lines, input_files, read_lines, unpacked_name
 
 TEXT = "first\nzweite Zeile: größer\n\n第三行\u2028same line\nlast"
 LINES = ["first", "zweite Zeile: größer", "", "第三行\u2028same line", "last"]
@@ -56,14 +56,14 @@ def test_a_byte_that_is_not_utf8_is_named_with_its_place(tmp_path: Path, data: b
 
 
 @pytest.mark.parametrize("damage", [lambda packed: packed[:-20], lambda packed: b"not gzip at all", bytes])
-def test_a_damaged_archive_is_told_with_the_last_good_line(tmp_path: Path, damage) -> None:
+def test_a_damaged_archive_is_reported_with_the_last_good_line(tmp_path: Path, damage) -> None:
     path = tmp_path / "text.gz"
     packed = gzip.compress(os.urandom(300_000).hex("\n", 40).encode())
     path.write_bytes(damage(packed))
     if damage is bytes:  # whole: the proof that the other two fail by their damage
         assert sum(1 for _ in read_lines(path)) == 7500
         return
-    with pytest.raises(DataError, match=r"text\.gz: damaged after line \d+ \(.+\); fetch or pack"):
+    with pytest.raises(DataError, match=r"text\.gz: damaged after line \d+ \(.+\); download or pack"):
         list(read_lines(path))
 
 
@@ -78,29 +78,32 @@ def test_zst_without_a_module_for_it_says_what_to_install(
         list(read_lines(path))
 
 
-def test_zst_is_read_by_the_module_of_the_standard_library_and_its_damage_is_told(
+def test_zst_is_read_by_the_standard_library_and_damage_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class ZstdError(Exception):
         pass
 
     class Reader(io.BytesIO):
+        is_damaged = False
+
         def __iter__(self) -> Iterator[bytes]:
             yield from self.readlines()
-            raise ZstdError("bad frame")
+            if self.is_damaged:
+                raise ZstdError("bad frame")
 
     module = ModuleType("compression.zstd")
     module.open = lambda path, mode: Reader(path.read_bytes())
     monkeypatch.setitem(sys.modules, "compression", ModuleType("compression"))
     monkeypatch.setitem(sys.modules, "compression.zstd", module)
     (tmp_path / "text.zst").write_bytes(TEXT.encode())
-    lines = read_lines(tmp_path / "text.zst")
-    assert [next(lines) for _ in LINES] == LINES
+    assert list(read_lines(tmp_path / "text.zst")) == LINES
+    Reader.is_damaged = True
     with pytest.raises(DataError, match=r"text\.zst: damaged after line 5 \(bad frame\)"):
-        next(lines)
+        list(read_lines(tmp_path / "text.zst"))
 
 
-def test_zst_is_read_by_the_package_frame_by_frame_and_a_cut_file_is_told(
+def test_zst_is_read_by_the_package_frame_by_frame_and_a_truncated_file_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # zlib's objects have the same methods as those of the package, which need not be installed here.
@@ -120,3 +123,106 @@ def test_any_source_of_raw_lines_can_be_decoded() -> None:
     assert list(decoded_lines([b"one\n", "zwölf".encode()], "stdin")) == ["one", "zwölf"]
     with pytest.raises(DataError, match=r"^stdin:2: byte 1 \(0xff\)"):
         list(decoded_lines([b"one\n", b"\xff"], "stdin"))
+
+
+def test_a_folder_stands_for_its_files_in_order_of_their_names(tmp_path: Path) -> None:
+    for name in ("b.txt", "a/z.txt", "a.txt", ".hidden", ".git/x"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert input_files([tmp_path]) == [tmp_path / "a.txt", tmp_path / "a/z.txt", tmp_path / "b.txt"]
+
+
+def test_one_name_is_as_good_as_a_list(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.touch()
+    assert input_files(str(path)) == input_files(path) == input_files([str(path)]) == [path]
+
+
+def test_a_missing_file_is_reported_before_any_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    with pytest.raises(FileNotFoundError, match="nope"):
+        input_files([tmp_path / "a.txt", tmp_path / "nope.txt"])
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no file in this folder"):
+        input_files([tmp_path])
+
+
+def test_packings_are_not_part_of_a_name_and_shrink_a_file() -> None:
+    assert unpacked_name("folder/a.jsonl.gz") == unpacked_name("a.jsonl.zst") == unpacked_name("a.jsonl")
+    assert bytes_on_disk("a.txt", 300, 1000) == 300
+    assert bytes_on_disk("a.txt.gz", 300, 1000) == 100
+    assert bytes_on_disk("a.txt.gz", 9000, 1000) == 1000
+
+
+CHINESE = "这家酒店的服务不错，房间也很干净。\n早餐一般，下次不会再来了。\n"
+FRENCH = "Un été très agréable à la plage\nLe café était fermé\n"
+
+
+def write(folder: Path, name: str, text: str | bytes) -> Path:
+    (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    return folder / name
+
+
+def read(path: Path) -> tuple[list[str], list[str]]:
+    log: list[str] = []
+    return list(read_lines(path, log.append)), log
+
+
+@pytest.mark.parametrize("num_ascii", [0, 1, 500])
+def test_a_file_in_gb18030_is_read_and_reported(tmp_path: Path, num_ascii: int) -> None:
+    path = write(tmp_path, "a.txt", b"ascii\n" * num_ascii + CHINESE.encode("gb18030"))
+    lines, log = read(path)
+    assert lines == ["ascii"] * num_ascii + CHINESE.splitlines()
+    assert len(log) == 1
+    assert log[0].startswith(f"{path}: read as GB18030")
+
+
+def test_a_line_of_gb18030_that_happens_to_be_utf8_is_read_like_its_neighbours(tmp_path: Path) -> None:
+    chance = bytes([0xC2, 0xA1, 0xC3, 0xA2])  # two characters in either encoding
+    lines, _ = read(write(tmp_path, "a", chance + b"\n" + CHINESE.encode("gb18030")))
+    assert lines[0] == chance.decode("gb18030") != chance.decode("utf-8")
+
+
+def test_text_in_utf8_is_never_taken_for_gb18030(tmp_path: Path) -> None:
+    assert read(write(tmp_path, "a", CHINESE)) == (CHINESE.splitlines(), [])
+    assert read(write(tmp_path, "b", "ascii\n" * 3 + FRENCH)) == (["ascii"] * 3 + FRENCH.splitlines(), [])
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1251", "shift-jis"])
+def test_other_encodings_are_refused_with_the_line(tmp_path: Path, encoding: str) -> None:
+    text = {"cp1251": "Это было очень интересно\n", "shift-jis": "これはとても良い映画でした\n"}.get(
+        encoding, "plain\n" + FRENCH
+    )
+    with pytest.raises(DataError, match=r"a\.txt:[12]: byte \d+ \(0x\w\w\) is not UTF-8; convert"):
+        read(write(tmp_path, "a.txt", text.encode(encoding)))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("big5", "這家酒店的服務態度非常好，房間也很乾淨，下次還會再來的。\n"),
+        ("euc-kr", "이 영화는 정말 재미있었습니다 배우들의 연기도 훌륭했고 음악도 좋았다\n"),
+    ],
+)
+def test_long_texts_of_other_scripts_are_not_taken_for_gb18030(
+    tmp_path: Path, encoding: str, text: str
+) -> None:
+    with pytest.raises(DataError, match=r"a\.txt:1: byte 1 .* is not UTF-8"):
+        read(write(tmp_path, "a.txt", (text * 20).encode(encoding)))
+
+
+def test_a_wrong_byte_is_reported_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a:4: byte 3 \(0xff\) is not UTF-8"):
+        read(write(tmp_path, "a", b"ascii\nascii\n" + "größe\nab".encode() + b"\xff\n"))
+    with pytest.raises(DataError, match=r"b:4: byte 1 \(0xff\) is neither UTF-8 nor GB18030"):
+        read(write(tmp_path, "b", b"ascii\n" + CHINESE.encode("gb18030") + b"\xff\n"))
+
+
+def test_few_large_lines_are_enough_to_tell_the_encoding(tmp_path: Path) -> None:
+    line = "今天的天气很好，" * 60_000
+    path = write(tmp_path, "a.txt", f"{line}\n{line}\n{line}\n".encode("gb18030"))
+    lines = read_lines(path, lambda _: None)
+    assert next(lines) == line
+    assert len(list(lines)) == 2

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from glassbert.errors import ModelError, UserError
-from glassbert.text.vocabulary import SPECIALS, Vocabulary
+from glassbert.text.vocabulary import SPECIALS, Vocabulary, is_reserved, is_unused, unused_pieces
 
 PIECES = ("[PAD]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "##s", "\u2028", "中")
 
@@ -49,12 +49,12 @@ def test_windows_line_ends_byte_order_mark_and_blank_lines_at_the_end_do_not_mat
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ((*PIECES, "again", "the"), r"vocab\.txt:12: 'the' already stands on line 7"),
+        ((*PIECES, "again", "the"), r"vocab\.txt:12: 'the' is already on line 7"),
         ((*SPECIALS, "a", "", "b"), r"vocab\.txt:7: blank line"),
         (("[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"), r"vocab\.txt: no line holds \[MASK\] among its 5 pieces"),
         ((*SPECIALS, "a\rb"), r"vocab\.txt:6: 'a\\rb' holds a line end"),
-        ((), r"vocab\.txt: holds no piece"),
-        (("", ""), r"vocab\.txt: holds no piece"),
+        ((), r"vocab\.txt: no piece in it"),
+        (("", ""), r"vocab\.txt: no piece in it"),
     ],
 )
 def test_a_file_that_is_no_vocabulary_is_refused_with_its_line(
@@ -77,10 +77,25 @@ def test_a_missing_or_unreadable_file_is_a_model_error(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_made_in_memory_is_checked_too() -> None:
-    with pytest.raises(ModelError, match=r"vocabulary:6: '\[PAD\]' already stands on line 1"):
+    with pytest.raises(ModelError, match=r"vocabulary:6: '\[PAD\]' is already on line 1"):
         Vocabulary((*SPECIALS, "[PAD]"))
 
 
 def test_asking_for_an_unknown_piece_names_it() -> None:
     with pytest.raises(UserError, match="'zebra' is not one of the 10 pieces"):
         Vocabulary(PIECES).id("zebra")
+
+
+def test_a_piece_without_hashes_starts_a_word() -> None:
+    vocabulary = Vocabulary((*SPECIALS, "a", "##a", "#", "##"))
+    assert vocabulary.starts_word.tolist() == [True] * 6 + [False, True, False]
+    with pytest.raises(ValueError, match="read-only"):
+        vocabulary.starts_word[0] = False
+
+
+def test_free_rows_are_numbered_from_one_and_recognised() -> None:
+    assert unused_pieces(2) == ["[unused1]", "[unused2]"]
+    assert all(map(is_unused, unused_pieces(12)))
+    assert [piece for piece in ("[unused]", "[unusedx]", "unused1", "a[unused1]") if is_unused(piece)] == []
+    assert is_reserved("[MASK]")
+    assert not is_reserved("mask")

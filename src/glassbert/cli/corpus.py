@@ -1,89 +1,90 @@
 """`glassbert corpus`: build a corpus for pre-training, and check text before."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import cyclopts
+from cyclopts import Parameter
 from rich.progress import TextColumn
 
-from glassbert.cli.output import print_json, progress_bar, remark, tell_assumptions
-from glassbert.model_names import model_folder
+from glassbert.cli.input import num_processes
+from glassbert.cli.output import print_json, progress_bar, remark
+from glassbert.text.documents import Form
 
 if TYPE_CHECKING:
-    from glassbert.data.corpus.build import BuildSettings, Built
+    from glassbert.data.corpus.build import Built
     from glassbert.data.corpus.check import CheckReport
-    from glassbert.data.corpus.stream import ReadProgress, Sources
+    from glassbert.text.sources import ReadProgress
 
 app = cyclopts.App(name="corpus", help="Build a corpus for pre-training; check text before.")
 
-# As in data/documents.py, which is not imported for a help text.
-Form = Literal["sentences", "paragraphs", "documents", "jsonl", "wikitext"]
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions:
+    """The options of `corpus build`."""
+
+    tokenizer: str
+    """Folder with a vocabulary."""
+    out: Path
+    """Folder to write."""
+    form: Form | None = None
+    """sentences or paragraphs (one a line, blank lines between documents), documents (one a line), jsonl (a
+    "text" in each line) or wikitext (` = Title = ` opens a document); detected when not given."""
+    segmenter: str | None = None
+    """Finds Chinese words for whole-word masking: rjieba, jieba, or a file with one word a line."""
+    shard_tokens: int = 1 << 24
+    """A shard ends with the first document that brings it to this size."""
+    processes: int | None = None
+    """Number of processes, one for each core when not given; the result is the same."""
+    drop_duplicates: bool = False
+    """Leave out repeated lines; takes 8 bytes of memory for each line."""
+    held_out: float = 0.0
+    """Share of the documents, such as 0.01, that go into a corpus of their own in OUT/held-out; `pretrain`
+    measures on them and does not train on them. The choice depends on their place in the files alone."""
+    force: bool = False
+    """Replace a corpus that the folder holds."""
+    json: bool = False
+    """Print the report as JSON."""
 
 
 @app.command
-def build(
-    files: list[Path],
-    /,
-    *,
-    tokenizer: str,
-    out: Path,
-    form: Form | None = None,
-    segmenter: str | None = None,
-    shard_tokens: int = 1 << 24,
-    processes: int | None = None,
-    drop_duplicates: bool = False,
-    held_out: float = 0.0,
-    force: bool = False,
-    json: bool = False,
-) -> None:
-    """Turn text into shards of token ids. A build that was stopped goes on when it is called again.
+def build(files: list[Path], /, *, options: BuildOptions) -> None:
+    """Turn text into shards of token ids. The same command resumes a build that was interrupted.
 
-    Parameters
-    ----------
-    files:
-        Text, plain or packed (.gz, .zst), or folders of such files.
-    tokenizer:
-        Folder with a vocabulary.
-    out:
-        Folder to write.
-    form:
-        sentences or paragraphs (one a line, blank lines between documents), documents (one a line), jsonl (a
-        "text" in each line) or wikitext (` = Title = ` opens a document); seen from the text when not given.
-    segmenter:
-        Finds Chinese words for whole-word masking: rjieba, jieba, or a file with one word a line.
-    shard_tokens:
-        A shard ends with the first document that brings it to this size.
-    processes:
-        Processes that work, one for each core when not given; the result is the same.
-    drop_duplicates:
-        Leave out every line that came before; takes 8 bytes of memory for each line.
-    held_out:
-        Share of the documents, such as 0.01, that go into a corpus of their own in OUT/held-out; `pretrain`
-        measures on them and does not train on them. Which ones depends on their place in the files alone.
-    force:
-        Replace a corpus that the folder holds.
-    json:
-        Print the report as JSON.
+    Args:
+        files: Text, plain or packed (.gz, .zst), or folders of such files.
     """
-    from glassbert.data.corpus.build import BuildSettings
+    from glassbert.data.corpus.build import build_corpus
 
-    settings = BuildSettings(
-        segmenter=segmenter,
-        shard_tokens=shard_tokens,
-        drop_duplicates=drop_duplicates,
-        held_out=held_out,
-        processes=processes if processes is not None else os.cpu_count() or 1,
-    )
-    built = _build_into(out, files, form, tokenizer, settings, force)
-    if json:
+    try:
+        with _reading("build") as on_read:
+            built = build_corpus(
+                files,
+                tokenizer=options.tokenizer,
+                out=options.out,
+                form=options.form,
+                segmenter=options.segmenter,
+                shard_tokens=options.shard_tokens,
+                drop_duplicates=options.drop_duplicates,
+                held_out=options.held_out,
+                processes=num_processes(options.processes),
+                may_replace=options.force,
+                log=remark,
+                on_read=on_read,
+            )
+    except KeyboardInterrupt:
+        remark("finished shards are kept; run the same command again to resume")
+        raise
+    _remark_on(built)
+    if options.json:
         held = {"held_out": built.held_out.totals()} if built.held_out else {}
-        print_json({"out": str(out), **built.manifest.to_json(), **held})
+        print_json({"out": str(options.out), **built.manifest.to_json(), **held})
     else:
-        print("\n".join(_build_lines(out, built)))
+        print("\n".join(_build_lines(options.out, built)))
 
 
 @app.command
@@ -96,29 +97,26 @@ def check(
     processes: int | None = None,
     json: bool = False,
 ) -> None:
-    """Tell what text is and what would go wrong with it: where, and what to do.
+    """Report what a text is and what would go wrong with it: where, and what to do.
 
-    Parameters
-    ----------
-    files:
-        Text, plain or packed (.gz, .zst), or folders of such files.
-    tokenizer:
-        Folder with a vocabulary, to count unknown words.
-    form:
-        As for `corpus build`.
-    processes:
-        Processes that work, one for each core when not given.
-    json:
-        Print the report as JSON.
+    Args:
+        files: Text, plain or packed (.gz, .zst), or folders of such files.
+        tokenizer: Folder with a vocabulary, to count unknown words.
+        form: As for `corpus build`.
+        processes: Number of processes, one for each core when not given.
+        json: Print the report as JSON.
     """
-    from glassbert.data.corpus.check import check_text
+    from glassbert.data.corpus.check import check_corpus
     from glassbert.errors import DataError
 
-    num_processes = processes if processes is not None else os.cpu_count() or 1
-    folder = None if tokenizer is None else model_folder(tokenizer)
     with _reading("check") as on_read:
-        report = check_text(
-            files, form=form, tokenizer_folder=folder, processes=num_processes, on_read=on_read
+        report = check_corpus(
+            files,
+            form=form,
+            tokenizer=tokenizer,
+            processes=num_processes(processes),
+            log=remark,
+            on_read=on_read,
         )
     if json:
         print_json(asdict(report))
@@ -129,24 +127,8 @@ def check(
         raise DataError(f"`corpus build` would stop at {num_errors} of the findings; see the errors above")
 
 
-def _build_into(
-    out: Path, files: list[Path], form: Form | None, tokenizer: str, settings: "BuildSettings", force: bool
-) -> "Built":
-    """Build, and tell on the way what was seen and what the result lacks."""
-    from glassbert.data.corpus.build import build_corpus
-    from glassbert.data.corpus.stream import find_sources
-    from glassbert.text.wordpiece.tokenizer import Tokenizer
-
-    loaded = Tokenizer.load(model_folder(tokenizer))
-    tell_assumptions(loaded)
-    sources = find_sources(files, form)
-    _tell_sources(sources, form)
-    try:
-        with _reading("build") as on_read:
-            built = build_corpus(sources, loaded, out, settings, may_replace=force, on_read=on_read)
-    except KeyboardInterrupt:
-        remark("finished shards are kept; run the same command again to go on")
-        raise
+def _remark_on(built: "Built") -> None:
+    """Say what was there before, and what the corpus lacks."""
     if built.num_shards_before:
         num_shards = len(built.manifest.shards)
         were = "were" if num_shards > 1 else "was"
@@ -158,16 +140,6 @@ def _build_into(
         )
     elif built.held_out and not built.held_out.has_documents:
         remark("one document only is held out: next-sentence prediction needs two; hold out a larger share")
-    return built
-
-
-def _tell_sources(sources: "Sources", form: Form | None) -> None:
-    for path in sources.empty:
-        remark(f"{path}: no text in it; left out")
-    for found, count in sources.form_counts().items():
-        example = next(source.path.name for source in sources.texts if source.form == found)
-        how = "as told" if form else "as seen from the text; --form says otherwise"
-        remark(f"form: {found} ({how}), {_counted(count, 'file')} such as {example}")
 
 
 @contextmanager
@@ -186,7 +158,7 @@ def _reading(stage: str) -> Iterator[Callable[["ReadProgress"], None]]:
 
 
 def _build_lines(out: Path, built: "Built") -> Iterator[str]:
-    from glassbert.data.corpus.build import HELD_OUT
+    from glassbert.data.corpus.manifest import HELD_OUT
 
     manifest = built.manifest
     yield f"{out}: {manifest.num_tokens:,} tokens in {_counted(len(manifest.shards), 'shard')}"
@@ -198,7 +170,7 @@ def _build_lines(out: Path, built: "Built") -> Iterator[str]:
     )
     yield f"unknown     {manifest.num_unknown:,} [UNK] ({manifest.num_unknown / manifest.num_tokens:.3%})"
     if manifest.num_duplicate_lines_dropped is not None:
-        yield f"duplicates  {manifest.num_duplicate_lines_dropped:,} lines that came before were dropped"
+        yield f"duplicates  {manifest.num_duplicate_lines_dropped:,} repeated lines were dropped"
     if manifest.segmenter:
         yield f"segmenter   {manifest.segmenter}"
     if built.held_out:

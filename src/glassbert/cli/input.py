@@ -1,23 +1,25 @@
-"""The texts that a verb reads: lines of a file or of stdin."""
+"""What verbs that read text share: the lines of a file or of stdin, and the number of processes."""
 
 import json
+import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
-from glassbert.cli.output import stdin_lines
+from glassbert.cli.output import remark, stdin_lines
 from glassbert.errors import DataError
 from glassbert.text.files import read_lines
 
 
+def num_processes(given: int | None) -> int:
+    """Return the number of processes to use: one for each core when not given."""
+    return given if given is not None else os.cpu_count() or 1
+
+
 def input_texts(source: str) -> Iterator[str]:
     """Yield the texts of a file or of stdin: plain lines, or JSON objects with "text"."""
-    lines: Iterable[str] = stdin_lines() if source == "-" else read_lines(Path(source))
+    lines: Iterable[str] = stdin_lines() if source == "-" else read_lines(source, remark)
+    name = "stdin" if source == "-" else source
     for number, line in enumerate(lines, start=1):
-        yield (
-            _text_of(line, f"{'stdin' if source == '-' else source}:{number}")
-            if line.startswith("{")
-            else line
-        )
+        yield _text_of(line, f"{name}:{number}") if line.startswith("{") else line
 
 
 def _text_of(line: str, place: str) -> str:
@@ -27,5 +29,5 @@ def _text_of(line: str, place: str) -> str:
     except json.JSONDecodeError:
         return line
     if not isinstance(row.get("text"), str):
-        raise DataError(f'{place}: a JSON object without a string "text"; add it, or give plain lines')
+        raise DataError(f'{place}: no string under "text" in this JSON object; add it, or give plain lines')
     return str(row["text"])

@@ -1,4 +1,4 @@
-"""`glassbert tokenize`: what a model is given when it is given a text."""
+"""`glassbert tokenize`: show how a model's tokenizer cuts a text."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -29,25 +29,18 @@ def tokenize(
 ) -> None:
     """Cut text into the pieces of a model's vocabulary.
 
-    Parameters
-    ----------
-    model:
-        Folder with a vocabulary.
-    text:
-        Text to cut; without it, each line of stdin is one text.
-    pair:
-        Second text of a pair.
-    max_length:
-        Most pieces to return, specials included; the model's own limit when not given.
-    keep:
-        What stays of a text that is too long: its head, its tail, or some of both.
-    json:
-        Print one JSON object per text.
+    Args:
+        model: Folder with a vocabulary.
+        text: Text to cut; without it, each line of stdin is one text.
+        pair: Second text of a pair.
+        max_length: Most pieces to return, specials included; the model's own limit when not given.
+        keep: What is kept of a text that is too long: its head, its tail, or some of both.
+        json: Print one JSON object per text.
     """
     from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     if text is None and pair is not None:
-        raise UserError("--pair came without a text; give both: glassbert tokenize MODEL TEXT --pair TEXT")
+        raise UserError("got --pair without a text; give both: glassbert tokenize MODEL TEXT --pair TEXT")
     tokenizer = Tokenizer.load(model_folder(model))
     tell_assumptions(tokenizer)
     for number, source in enumerate(_sources(text), start=1):
@@ -56,7 +49,7 @@ def tokenize(
             print_json(_as_json(encoding))
         else:
             _print_table(encoding, source, pair or "", is_first=number == 1)
-            _tell_losses(encoding, f"line {number}: " if text is None else "")
+            _remark_on_losses(encoding, f"line {number}: " if text is None else "")
 
 
 def _sources(text: str | None) -> Iterator[str]:
@@ -76,7 +69,7 @@ def _as_json(encoding: "Encoding") -> dict[str, object]:
 
 
 def _print_table(encoding: "Encoding", text: str, pair: str, *, is_first: bool) -> None:
-    """Print one row per piece with the characters of the text that it stands for."""
+    """Print one row per piece with the characters of the text that it covers."""
     table = Table(box=None, pad_edge=False)
     for name in ("position", "piece", "id", "segment", "offsets", "source"):
         table.add_column(name, justify="left" if name in ("piece", "source") else "right", no_wrap=True)
@@ -100,8 +93,8 @@ def _readable(source: str) -> str:
     return shown if len(shown) <= _LONGEST_SOURCE else shown[: _LONGEST_SOURCE - 3] + "..."
 
 
-def _tell_losses(encoding: "Encoding", where: str) -> None:
-    """Say what of the text the model will not see."""
+def _remark_on_losses(encoding: "Encoding", where: str) -> None:
+    """Report what the model will not see of the text."""
     for cut in encoding.cut:
         name = {"a": "text", "b": "pair"}[cut.text]
         remark(f"{where}pieces cut: {cut.num_pieces}, characters {cut.start}-{cut.end} of the {name}")

@@ -1,105 +1,102 @@
 """`glassbert vocab`: learn, inspect and extend vocabularies."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cyclopts
+from cyclopts import Parameter
 
-from glassbert.cli.output import print_json, progress_bar, tell_assumptions
-from glassbert.errors import DataError, UserError
+from glassbert.cli.input import num_processes
+from glassbert.cli.output import print_json, progress_bar, remark, tell_assumptions
 from glassbert.model_names import model_folder
-from glassbert.storage import check_apart, new_folder
+from glassbert.storage import check_apart
+from glassbert.text.documents import Form
 
 if TYPE_CHECKING:
     from glassbert.text.extend import ExtensionPlan
     from glassbert.text.inspection import TextReport, VocabularyReport
-    from glassbert.text.wordpiece.learn import LearnedVocabulary, LearnSettings
-    from glassbert.text.wordpiece.tokenizer import Tokenizer
+    from glassbert.text.wordpiece.learn import LearnedVocabulary
 
 app = cyclopts.App(name="vocab", help="Learn, inspect and extend vocabularies.")
 
-_VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
-_MODEL_FILES = ("config.json", "bert_config.json", "model.safetensors", "pytorch_model.bin")
-_NUM_TOLD = 10
+_NUM_SHOWN = 10
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class LearnOptions:
+    """The options of `vocab train`."""
+
+    size: int
+    """Number of pieces, special ones included; met exactly."""
+    out: Path
+    """Folder to write; `glassbert tokenize` and transformers load it."""
+    form: Form | None = None
+    """As for `corpus build`: sentences, paragraphs, documents, jsonl or wikitext; detected when not given."""
+    cased: bool = False
+    """Keep capital letters and accents."""
+    min_count: int = 1
+    """How often a pair of pieces must occur to become a piece."""
+    alphabet_coverage: float = 0.9999
+    """Share of the text's characters that the alphabet covers, the most frequent first."""
+    max_alphabet: int | None = None
+    """Most characters that the alphabet may hold."""
+    unused: int = 0
+    """Rows to keep free as [unused1], [unused2], ..."""
+    processes: int | None = None
+    """Processes that count words, one for each core when not given; the result is the same."""
+    force: bool = False
+    """Replace a vocabulary that the folder holds."""
+    json: bool = False
+    """Print the report as JSON."""
 
 
 @app.command
-def train(
-    files: list[Path],
-    /,
-    *,
-    size: int,
-    out: Path,
-    cased: bool = False,
-    min_count: int = 1,
-    alphabet_coverage: float = 0.9999,
-    max_alphabet: int | None = None,
-    unused: int = 0,
-    processes: int | None = None,
-    force: bool = False,
-    json: bool = False,
-) -> None:
+def train(files: list[Path], /, *, options: LearnOptions) -> None:
     """Learn a vocabulary from text, always the same one from the same text.
 
-    Parameters
-    ----------
-    files:
-        Text, .jsonl with a "text" in each line, either packed with gzip, or folders of such files.
-    size:
-        Number of pieces, special ones included; met exactly.
-    out:
-        Folder to write; `glassbert tokenize` and transformers load it.
-    cased:
-        Keep capital letters and accents.
-    min_count:
-        How often a pair of pieces must occur to become a piece.
-    alphabet_coverage:
-        Share of the text's characters that the alphabet covers, the most frequent first.
-    max_alphabet:
-        Most characters that the alphabet may hold.
-    unused:
-        Rows to keep free as [unused1], [unused2], ...
-    processes:
-        Processes that count words, one for each core when not given; the result is the same.
-    force:
-        Replace a vocabulary that the folder holds.
-    json:
-        Print the report as JSON.
+    Args:
+        files: Text, plain or packed (.gz, .zst), or folders of such files.
     """
-    from glassbert.text.wordpiece.learn import LearnSettings
+    from glassbert.text.wordpiece.learn import learn_vocabulary
 
-    settings = LearnSettings(
-        size=size,
-        cased=cased,
-        min_count=min_count,
-        alphabet_coverage=alphabet_coverage,
-        max_alphabet=max_alphabet,
-        num_unused=unused,
-        processes=processes if processes is not None else os.cpu_count() or 1,
-    )
-    learned = _learn_into(out, files, settings, force)
-    if json:
-        print_json({"out": str(out), "sha256": learned.vocabulary.sha256, **asdict(learned.report)})
+    with _progress() as on_progress:
+        learned = learn_vocabulary(
+            files,
+            out=options.out,
+            form=options.form,
+            may_replace=options.force,
+            log=remark,
+            on_progress=on_progress,
+            size=options.size,
+            cased=options.cased,
+            min_count=options.min_count,
+            alphabet_coverage=options.alphabet_coverage,
+            max_alphabet=options.max_alphabet,
+            num_unused=options.unused,
+            processes=num_processes(options.processes),
+        )
+    if options.json:
+        out, sha256 = str(options.out), learned.vocabulary.sha256
+        print_json({"out": out, "sha256": sha256, **asdict(learned.report)})
     else:
-        print("\n".join(_learn_lines(out, learned)))
+        print("\n".join(_learn_lines(options.out, learned)))
 
 
 @app.command
-def inspect(folder: str, /, *, text: list[Path] | None = None, json: bool = False) -> None:
-    """Show what the rows of a vocabulary are, which can never be used, and how it does on a text.
+def inspect(
+    folder: str, /, *, text: list[Path] | None = None, form: Form | None = None, json: bool = False
+) -> None:
+    """Show what the rows of a vocabulary are, which can never be used, and how well it fits a text.
 
-    Parameters
-    ----------
-    folder:
-        Folder with a vocabulary.
-    text:
-        Text to measure on: files as for `vocab train`; may be given several times.
-    json:
-        Print the report as JSON.
+    Args:
+        folder: Folder with a vocabulary.
+        text: Text to measure on: files as for `vocab train`; may be given several times.
+        form: Form of the text, as for `vocab train`.
+        json: Print the report as JSON.
     """
     from glassbert.text.inspection import inspect_text, inspect_vocabulary
     from glassbert.text.wordpiece.tokenizer import Tokenizer
@@ -110,7 +107,7 @@ def inspect(folder: str, /, *, text: list[Path] | None = None, json: bool = Fals
     text_report = None
     if text:
         with _progress() as on_progress:
-            text_report = inspect_text(tokenizer, text, on_progress)
+            text_report = inspect_text(tokenizer, text, form=form, log=remark, on_progress=on_progress)
     if json:
         rest = {"text": asdict(text_report)} if text_report else {}
         print_json({**asdict(report), "num_dead": report.num_dead, **rest})
@@ -126,84 +123,33 @@ def extend(model: str, /, *, words: Path, out: Path, force: bool = False, json: 
 
     Free [unusedN] rows are taken first. A model's new row starts as the mean of the word's old pieces.
 
-    Parameters
-    ----------
-    model:
-        Folder to read.
-    words:
-        File with one word a line.
-    out:
-        Folder to write.
-    force:
-        Replace what the folder holds.
-    json:
-        Print the report as JSON.
+    Args:
+        model: Folder to read.
+        words: File with one word a line.
+        out: Folder to write.
+        force: Replace what the folder holds.
+        json: Print the report as JSON.
     """
-    from glassbert.text.extend import plan_extension
-    from glassbert.text.files import read_lines
+    from glassbert.text.extend import extend_vocabulary, plan_extension
+    from glassbert.text.wordpiece.folder import holds_model
     from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     source = model_folder(model)
-    check_apart(source, out)
-    _check_out(out, force)
     tokenizer = Tokenizer.load(source)
     tell_assumptions(tokenizer)
-    plan = plan_extension(tokenizer, list(read_lines(words)))
-    if not plan.rows:
-        raise DataError(
-            f"{words}: no word to add ({len(plan.already)} are pieces already, {len(plan.refused)} cannot "
-            "be pieces); one new word a line is expected"
-        )
-    if _holds_model(source):
+    check_apart(source, out)
+    if holds_model(source):
         from glassbert.interop.extend_rows import extend_rows
 
+        plan = plan_extension(tokenizer, words)
         extend_rows(source, out, plan, may_replace=force)
     else:
-        _check_no_model(out)
-        _save(Tokenizer(plan.vocabulary, **asdict(tokenizer.settings)), out)
+        plan = extend_vocabulary(tokenizer, words, out, may_replace=force)
     if json:
         print_json({"out": str(out), **_extension_json(plan)})
     else:
         print(f"{out}: {len(plan.vocabulary):,} pieces, {len(plan.rows):,} of them new")
         print("\n".join(_extension_lines(plan)))
-
-
-def _learn_into(out: Path, files: list[Path], settings: "LearnSettings", force: bool) -> "LearnedVocabulary":
-    from glassbert.text.wordpiece.learn import learn_vocabulary
-    from glassbert.text.wordpiece.tokenizer import Tokenizer
-
-    _check_out(out, force)
-    _check_no_model(out)
-    with _progress() as on_progress:
-        learned = learn_vocabulary(files, settings, on_progress)
-    _save(Tokenizer(learned.vocabulary, lowercase=not settings.cased), out)
-    return learned
-
-
-def _check_out(out: Path, force: bool) -> None:
-    """Refuse a folder that must not be written to, before any work is done."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is a file; name a folder to write to")
-    if not force and any((out / name).exists() for name in _VOCABULARY_FILES):
-        raise UserError(f"{out} holds a vocabulary; name another folder, or add --force to replace it")
-
-
-def _check_no_model(out: Path) -> None:
-    if _holds_model(out):
-        raise UserError(f"{out} holds a model, which another vocabulary would spoil; name another folder")
-
-
-def _holds_model(folder: Path) -> bool:
-    return any((folder / name).exists() for name in _MODEL_FILES)
-
-
-def _save(tokenizer: "Tokenizer", out: Path) -> None:
-    """Write the tokenizer's files; a folder that is new appears with all of them or not at all."""
-    if out.exists():
-        tokenizer.save(out)
-        return
-    with new_folder(out) as folder:
-        tokenizer.save(folder)
 
 
 @contextmanager
@@ -261,7 +207,7 @@ def _text_lines(report: "TextReport") -> Iterator[str]:
     if report.num_unknown:
         examples = _counted(report.unknown_examples)
         yield f"           {report.num_distinct_unknown:,} distinct words: {examples}"
-    yield f"coverage   {report.coverage:.5%} of characters stand in known words"
+    yield f"coverage   {report.coverage:.5%} of characters are in known words"
     yield f"rows used  {report.num_rows_used:,} ({report.rows_used:.1%} of those that can be used)"
     if report.num_pruned_occurrences:
         yield f"pruned     {report.num_pruned_occurrences:,} occurrences of rare words, to bound memory"
@@ -304,7 +250,7 @@ def _counted(examples: Iterable[tuple[str, int]]) -> str:
 
 
 def _some(words: tuple[str, ...]) -> str:
-    return " ".join(words[:_NUM_TOLD]) + (" ..." if len(words) > _NUM_TOLD else "")
+    return " ".join(words[:_NUM_SHOWN]) + (" ..." if len(words) > _NUM_SHOWN else "")
 
 
 def _visible(text: str) -> str:

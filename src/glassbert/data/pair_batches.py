@@ -1,4 +1,4 @@
-"""Sentence pairs as ids, and the batches of a run: a pure function of seed, epoch and step.
+"""Sentence pairs as ids, and the batches of a run as a pure function of seed, epoch and step.
 
 Legend: N pairs, B pairs of a batch, S source tokens, T target tokens.
 """
@@ -20,7 +20,7 @@ from glassbert.errors import DataError, UserError
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
 
 POOL_BATCHES = 16
-"""Batches whose pairs are sorted by length among themselves: attention then meets few shapes in a batch."""
+"""Pairs of this many batches are sorted by length, so that attention has few shapes in a batch."""
 
 _CHUNK_PAIRS = 1 << 13
 
@@ -46,7 +46,7 @@ class Sentences:
         return len(self.ends)
 
     def gathered(self, members: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the ids of some sentences, one behind the other."""
+        """Return the ids of some sentences, concatenated."""
         lengths = self.lengths[members]
         ends = np.cumsum(lengths)
         shifts = self.ends[members] - ends
@@ -55,7 +55,7 @@ class Sentences:
 
 @dataclass(frozen=True)
 class EncodedPairs:
-    """Pairs of sentences with the ids that begin and end them."""
+    """Pairs of sentences, and the ids that begin and end them."""
 
     sources: Sentences
     targets: Sentences
@@ -80,7 +80,7 @@ class EncodedPairs:
 
 @dataclass(frozen=True)
 class TranslateBatch:
-    """Some pairs, sorted by both lengths. No padding: sentences lie one behind the other."""
+    """Some pairs, sorted by both lengths. No padding: sentences are concatenated."""
 
     pairs: EncodedPairs
     members: NDArray[np.int64]
@@ -110,11 +110,11 @@ class TranslateBatch:
 
     @property
     def num_target_tokens(self) -> int:
-        """T: what it predicts."""
+        """T: what the network predicts."""
         return sum(self.target_lengths)
 
     def split(self, num_parts: int) -> "list[TranslateBatch]":
-        """Deal the pairs like cards: sorted as they are, the parts have nearly the same number of tokens."""
+        """Split the sorted pairs round robin, so that the parts have nearly the same number of tokens."""
         num_parts = min(num_parts, len(self.members))
         return [
             TranslateBatch(
@@ -135,7 +135,7 @@ class TranslateBatch:
         return self._with_special(self.pairs.targets, self.target_lengths, self.pairs.start_id, is_first=True)
 
     def labels(self) -> NDArray[np.int64]:
-        """Return what the decoder is to write: the targets, each with its end, (T,)."""
+        """Return what the decoder must predict: the targets, each with its end, (T,)."""
         return self._with_special(self.pairs.targets, self.target_lengths, self.pairs.end_id, is_first=False)
 
     def _with_special(
@@ -164,7 +164,7 @@ class TranslateObjective:
         self.epochs = Epochs(self._planned)
 
     def batch(self, step: int) -> TranslateBatch:
-        """Return the batch of a step, the same whenever and wherever it is asked for."""
+        """Return the batch of a step, a pure function of it."""
         return TranslateBatch.of(self.pairs, self.epochs.batch(step))
 
     def _planned(self, epoch: int) -> list[NDArray[np.int64]]:
@@ -182,7 +182,7 @@ class TranslateObjective:
 def encode_pairs(
     pairs: Iterable[SentencePair], tokenizer: SubwordTokenizer, *, max_length: int
 ) -> EncodedPairs:
-    """Encode pairs; those with a side of more than ``max_length`` tokens, its end included, are left out."""
+    """Encode pairs; leaves out those with a side of more than ``max_length`` tokens, its end included."""
     ids = array("i"), array("i")
     ends = array("q"), array("q")
     num_too_long = 0
@@ -195,7 +195,7 @@ def encode_pairs(
                 ids[side].extend(pair[side])
                 ends[side].append(len(ids[side]))
     if not ends[0]:
-        reason = f"all {num_too_long} have more than {max_length} tokens" if num_too_long else "none came"
+        reason = f"all {num_too_long} have more than {max_length} tokens" if num_too_long else "got none"
         raise DataError(f"no sentence pair to learn from: {reason}; give at least one, or raise the length")
     source_text, target_text = (
         Sentences(np.array(ids[side], dtype=np.int32), np.array(ends[side], dtype=np.int64))

@@ -1,7 +1,7 @@
 """Randomness without a state: every number is a hash of what it is for.
 
-A number depends on its keys alone, so it does not matter who asks for it, in which order or after which stop.
-The generators of numpy are not used: their streams may change between releases, and with them a run.
+A number depends on its keys alone: not on the process that asks for it, the order, or an interruption. The
+generators of numpy are not used: their streams may change between releases, and with them a run.
 """
 
 from enum import IntEnum
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 Keys = int | NDArray[np.int64]
 
 _MASK = (1 << 64) - 1
-_GOLDEN = 0x9E3779B97F4A7C15
+GOLDEN = 0x9E3779B97F4A7C15
+"""What the state of SplitMix64 grows by."""
 
 
 class Draw(IntEnum):
@@ -41,7 +42,7 @@ def bits(seed: int, draw: Draw, *keys: Keys) -> NDArray[np.uint64]:
     with np.errstate(over="ignore"):  # the arithmetic is modulo 2**64
         for key in (int(draw), *keys):
             steps = np.asarray(key).astype(np.uint64) + np.uint64(1)
-            state = _mixed(state + steps * np.uint64(_GOLDEN))
+            state = mixed(state + steps * np.uint64(GOLDEN))
     return state
 
 
@@ -71,7 +72,8 @@ def permutation(length: int, seed: int, draw: Draw, *keys: int) -> NDArray[np.in
     return np.argsort(bits(seed, draw, *keys, np.arange(length)), kind="stable")
 
 
-def _mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return ``state`` with every bit depending on every other: the finaliser of SplitMix64."""
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state ^ (state >> np.uint64(31))

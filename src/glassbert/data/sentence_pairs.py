@@ -4,7 +4,8 @@
     jsonl    objects with "source" and "target", themselves or within "translation"; the keys can be named
     aligned  two files, written FILE,FILE: line n of the second translates line n of the first
 
-Each may be packed (.gz, .zst). Text is taken as it stands: no space is stripped, no letter changed.
+Each may be packed (.gz, .zst) and encoded in UTF-8 or GB18030. Text is taken as it is: no space is stripped,
+no letter changed.
 """
 
 import json
@@ -16,8 +17,7 @@ from typing import Any, NamedTuple, Self
 
 from glassbert.data.examples import BadRow
 from glassbert.errors import DataError, UserError
-from glassbert.text.files import read_lines
-from glassbert.text.word_counts import unpacked_name
+from glassbert.text.files import read_lines, to_stderr, unpacked_name
 
 
 class SentencePair(NamedTuple):
@@ -30,19 +30,21 @@ class SentencePair(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelFiles:
-    """Where sentence pairs are, and what may be wrong with them."""
+    """Files of sentence pairs, and how many bad rows they may hold."""
 
     source: Path
     """The file with both sides, or with the sources."""
     target: Path | None = None
     """The file with the targets of aligned files."""
     source_key: str = "source"
-    """Under which a JSON object has its source."""
+    """The key of the source in a JSON object."""
     target_key: str = "target"
     skip_bad: int = 0
-    """Rows that may be left out since a side is empty or missing."""
+    """How many rows may be left out because a side is empty or missing."""
     bad: list[BadRow] = field(default_factory=list, compare=False)
-    """What the latest pass left out."""
+    """The rows that the latest pass left out."""
+    notes: list[str] = field(default_factory=list, compare=False)
+    """Remarks on the files, printed once."""
 
     def __post_init__(self) -> None:
         if self.skip_bad < 0:
@@ -50,7 +52,7 @@ class ParallelFiles:
 
     @classmethod
     def of(cls, name: str | Path, **options: Any) -> Self:
-        """Read a name as a user writes it: FILE, or FILE,FILE."""
+        """Return the files that a user names as FILE or FILE,FILE."""
         first, comma, second = str(name).partition(",")
         if comma and not Path(name).exists():
             return cls(source=Path(first), target=Path(second), **options)
@@ -62,7 +64,10 @@ class ParallelFiles:
         return (self.source,) if self.target is None else (self.source, self.target)
 
     def pairs(self) -> Iterator[SentencePair]:
-        """Yield all pairs in order; a row that is one too bad, and lines without a partner, are named."""
+        """Yield all pairs in order.
+
+        Raises at the first bad row beyond ``skip_bad``, or if aligned files differ in length.
+        """
         self.bad.clear()
         for row in self._rows():
             if isinstance(row, SentencePair):
@@ -82,8 +87,16 @@ class ParallelFiles:
         is_json = unpacked_name(self.source).endswith(".jsonl")
         return _checked(self._json_rows() if is_json else self._tsv_rows(), self.source, self.source)
 
+    def _lines(self, path: Path) -> Iterator[str]:
+        return read_lines(path, self._note)
+
+    def _note(self, line: str) -> None:
+        if line not in self.notes:
+            self.notes.append(line)
+            to_stderr(line)
+
     def _tsv_rows(self) -> Iterator[SentencePair | str]:
-        for number, line in enumerate(read_lines(self.source), start=1):
+        for number, line in enumerate(self._lines(self.source), start=1):
             cells = line.split("\t")
             if len(cells) == 2:
                 yield SentencePair(cells[0], cells[1], number)
@@ -93,11 +106,11 @@ class ParallelFiles:
                 yield f"{len(cells)} columns; expected source TAB target"
 
     def _json_rows(self) -> Iterator[SentencePair | str]:
-        for number, line in enumerate(read_lines(self.source), start=1):
+        for number, line in enumerate(self._lines(self.source), start=1):
             try:
                 row = json.loads(line)
             except ValueError as error:
-                yield f"not JSON ({error}); each line is an object with a source and a target"
+                yield f"not JSON ({error}); expected an object with a source and a target"
                 continue
             inner = row.get("translation", row) if isinstance(row, dict) else row
             sides = [
@@ -111,7 +124,7 @@ class ParallelFiles:
                 yield f"no string under {missing!r}; name the keys with data.source_key and data.target_key"
 
     def _aligned_rows(self, target: Path) -> Iterator[SentencePair | str]:
-        lines = zip_longest(read_lines(self.source), read_lines(target))
+        lines = zip_longest(self._lines(self.source), self._lines(target))
         for number, (source_line, target_line) in enumerate(lines, start=1):
             if source_line is None or target_line is None:
                 longer, shorter = (self.source, target) if target_line is None else (target, self.source)
@@ -125,7 +138,7 @@ class ParallelFiles:
 def _checked(
     rows: Iterator[SentencePair | str], source: Path, target: Path
 ) -> Iterator[SentencePair | BadRow]:
-    """Give bad rows, which come as the reason alone, their place; a pair with an empty side is one too."""
+    """Add their place to bad rows, given as a reason; a pair with an empty side is bad too."""
     for number, row in enumerate(rows, start=1):
         if isinstance(row, str):
             yield BadRow(f"{source}:{number}", row)

@@ -56,7 +56,7 @@ def tell_pretraining(story: Story, folder: Path) -> None:
 def _learn(story: Story, folder: Path) -> "Tokenizer":
     from pydoc_data.topics import topics
 
-    from glassbert.text.wordpiece.learn import LearnSettings, learn_vocabulary
+    from glassbert.text.wordpiece.learn import learn_vocabulary
     from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     # One paragraph a line, a blank line after each topic.
@@ -69,7 +69,7 @@ def _learn(story: Story, folder: Path) -> "Tokenizer":
         joined = "\n\n".join("\n".join(document) for document in documents)
         path.write_text(joined + "\n", encoding="utf-8")
     # Rare Chinese characters matter here, and the text is small: keep every character.
-    learned = learn_vocabulary([text], LearnSettings(size=VOCAB_SIZE, alphabet_coverage=1.0))
+    learned = learn_vocabulary(text, size=VOCAB_SIZE, alphabet_coverage=1.0)
     story.log(
         f"{text.stat().st_size:,} bytes of text -> {len(learned.vocabulary):,} pieces, "
         f"sha256 {learned.vocabulary.sha256[:12]}...",
@@ -92,12 +92,11 @@ def _tokenize(story: Story, tokenizer: "Tokenizer") -> None:
 
 
 def _build(story: Story, folder: Path, tokenizer: "Tokenizer") -> None:
-    from glassbert.data.corpus.build import BuildSettings, build_corpus
-    from glassbert.data.corpus.stream import find_sources
+    from glassbert.data.corpus.build import build_corpus
 
     for name, out in (("text", "corpus"), ("held_out", "held_out")):
-        sources = find_sources([folder / f"{name}.txt"], "paragraphs")
-        manifest = build_corpus(sources, tokenizer, folder / out, BuildSettings()).manifest
+        text = folder / f"{name}.txt"
+        manifest = build_corpus(text, tokenizer=tokenizer, out=folder / out, form="paragraphs").manifest
         story.log(
             f"{name:<9} {manifest.num_documents:>4,} documents, {manifest.num_sentences:>5,} sentences, "
             f"{manifest.num_tokens:>7,} tokens"

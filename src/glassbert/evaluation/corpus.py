@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from glassbert.data.corpus.shards import Corpus
+from glassbert.data.corpus.reader import Corpus
 from glassbert.evaluation.result import Evaluation
 from glassbert.inference.model import Model
 from glassbert.metrics.corpus import CorpusReport

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from glassbert.data.corpus.build import BuildSettings, build_corpus
-from glassbert.data.corpus.stream import find_sources
+from glassbert.data.corpus.build import build_corpus
 from glassbert.data.examples import Example
 from glassbert.interop.folder import write_model
 from glassbert.interop.huggingface import build
@@ -57,7 +56,7 @@ def _write_corpus(texts: Iterable[str], tokenizer: Tokenizer, out: Path, corpus:
     out.mkdir(parents=True, exist_ok=True)
     path = out / "text.txt"
     write_atomically(path, "".join(f"{text}\n" for text in texts).encode("utf-8", "replace"))
-    build_corpus(find_sources([path], "documents"), tokenizer, corpus, BuildSettings())
+    build_corpus(path, tokenizer=tokenizer, out=corpus, form="documents")
 
 
 def _start_folder(recipe: FineTuneRecipe, tokenizer: Tokenizer, start: Path) -> Path:

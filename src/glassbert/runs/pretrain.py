@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from glassbert.config import BertConfig, preset
-from glassbert.data.corpus.build import HELD_OUT
-from glassbert.data.corpus.shards import Corpus
+from glassbert.data.corpus.manifest import HELD_OUT
+from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.batches import PretrainBatch
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.errors import UserError

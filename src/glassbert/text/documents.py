@@ -1,4 +1,4 @@
-"""Files to documents: which form a text has, and where its documents begin and end.
+"""Lines to documents: which form a text has, and where its documents begin and end.
 
     sentences   one sentence a line, blank lines between documents
     paragraphs  one paragraph a line, blank lines between documents
@@ -6,24 +6,26 @@
     jsonl       one JSON object a line, whose "text" is a document with paragraphs on lines of their own
     wikitext    a line ` = Title = ` opens a document, as in WikiText
 
-The end of a file always ends a document.
+The end of a file always ends a document. To add a form, add its name to `Form`, and to `_FORMS` how it is
+recognised and read.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from glassbert.errors import DataError
-from glassbert.text.files import read_lines
+from glassbert.text.files import read_lines, unpacked_name
 from glassbert.text.sentences import split_sentences
-from glassbert.text.word_counts import json_text, unpacked_name
 
 Form = Literal["sentences", "paragraphs", "documents", "jsonl", "wikitext"]
 FORMS: tuple[Form, ...] = get_args(Form)
 
-# A part of a document that goes on holds about this much, so that a book in one document is no burden.
+# A long document comes in parts of about this size, so that a book in one document fits in memory.
 _PART_CHARACTERS = 1 << 19
 
 _TITLE = re.compile(r"\s*= [^=\s](?:.*[^=\s])? =\s*")
@@ -33,24 +35,23 @@ _SAMPLE_LINES = 5_000
 _SAMPLE_CHARACTERS = 1 << 21
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Some lines of one document: all of it, unless it is very long."""
 
     number: int
     """Of the document, through all files."""
     path: Path
     file: int
-    """Which of the files it is."""
+    """The index of the file."""
     first_line: int
     lines: tuple[str, ...]
-    """Blank ones among them, so that they can be counted."""
+    """Including blank ones, so that lines can be numbered."""
     form: Form
     is_last: bool
     """Whether the document ends here."""
 
     def line_number(self, index: int) -> int:
-        """Return where in the file the line stands."""
+        """Return the number in the file of a line of this part."""
         return self.first_line if self.form in ("documents", "jsonl") else self.first_line + index
 
 
@@ -71,16 +72,17 @@ def read_documents(
     read: Callable[[Path], Iterator[str]] = read_lines,
     on_error: Callable[[DataError], None] | None = None,
 ) -> Iterator[Part]:
-    """Yield the documents of all sources, in parts where they are long.
+    """Yield the documents of all sources, long ones in parts.
 
     Args:
-        read: gives the lines of a file.
-        on_error: told what is wrong with a file, which is then left; without it, the error is raised.
+        read: returns the lines of a file.
+        on_error: receives what is wrong with a file, the rest of which is skipped; without it, the error is
+            raised.
     """
     number = 0
     for file, source in enumerate(sources):
         try:
-            for first_line, lines, is_last in _READERS[source.form](read(source.path), source.path):
+            for first_line, lines, is_last in _FORMS[source.form].read(read(source.path), source.path):
                 yield Part(number, source.path, file, first_line, lines, source.form, is_last)
                 number += is_last
         except DataError as error:
@@ -90,59 +92,102 @@ def read_documents(
             number += 1
 
 
-def detect_form(path: Path, told: Form | None = None) -> Form | None:
-    """Return the form of a file by its name and its first lines, unless told; None when it holds no text.
+def detect_form(path: str | Path, form: Form | None = None) -> Form | None:
+    """Return the form of a file, by its name and first lines unless it is given; None if it holds no text.
 
-    A form that cannot be seen is refused: taken wrongly, every document boundary would be wrong.
+    Raises `AmbiguousForm` for lines that show no form: with a wrong guess, every document boundary would be
+    wrong.
     """
-    if told is None and unpacked_name(path).endswith(".jsonl"):
-        told = "jsonl"
-    if told is not None:
-        return told if any(line.strip() for line in read_lines(path)) else None
-    lines = _sample(path)
-    texts = [line for line in lines if line.strip()]
-    if not texts:
+    path = Path(path)
+    for name, rules in _FORMS.items():
+        if form is None and rules.suffix and unpacked_name(path).endswith(rules.suffix):
+            form = name
+    if form is not None:
+        return form if any(line.strip() for line in read_lines(path, _ignore)) else None
+    sample = _Sample(path, _first_lines(path))
+    if not sample.texts:
         return None
-    if texts[0].lstrip().startswith("{"):
-        json_text(texts[0], f"{path}:{lines.index(texts[0]) + 1}")
-        return "jsonl"
-    if _TITLE.fullmatch(texts[0]):
-        return "wikitext"
-    return _detect_plain(path, lines, texts)
-
-
-def _detect_plain(path: Path, lines: Sequence[str], texts: Sequence[str]) -> Form:
-    has_many_sentences = sum(_has_two_sentences(text) for text in texts) * 2 > len(texts)
-    if len(texts) == 1:
-        return "documents"
-    pairs = zip(["", *lines], lines, strict=False)
-    groups = sum(1 for before, line in pairs if line.strip() and not before.strip())
-    if 1 < groups < len(texts):
-        return "paragraphs" if has_many_sentences else "sentences"
-    if has_many_sentences:
-        return "documents"
-    what = "no blank line" if groups == 1 else "a blank line after each line"
+    for name, rules in _FORMS.items():
+        if rules.is_shown_by(sample):
+            return name
+    what = "no blank line" if sample.num_groups == 1 else "a blank line after each line"
     raise AmbiguousForm(
-        f"{path}: one sentence a line and {what}, which does not tell where documents end; put a blank line "
+        f"{path}: one sentence a line and {what}, which does not show where documents end; put a blank line "
         "between documents, or add --form documents if each line is one, or --form sentences if only blank "
         "lines and the end of a file end one"
     )
 
 
-def _has_two_sentences(text: str) -> bool:
-    """Tell whether a line is more than one sentence; clauses that a Chinese semicolon ends do not count."""
-    return len(split_sentences(text[:2_000].replace("\uff1b", "\uff0c"), max_characters=2_000)) > 1
+def json_text(line: str, place: str) -> str:
+    """Return the "text" of a JSON line; ``place`` is where the line is."""
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise DataError(
+            f'{place}: not JSON ({error}); expected an object with a "text" in each line, or add '
+            "--form documents if it is plain text"
+        ) from None
+    text = row.get("text") if isinstance(row, dict) else None
+    if not isinstance(text, str):
+        raise DataError(f'{place}: no string under "text"; expected an object with one in each line')
+    return text
 
 
-def _sample(path: Path) -> list[str]:
+@dataclass(frozen=True)
+class _Sample:
+    """The first lines of a file that holds text."""
+
+    path: Path
+    lines: tuple[str, ...]
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The lines that are not blank."""
+        return tuple(line for line in self.lines if line.strip())
+
+    @cached_property
+    def num_groups(self) -> int:
+        """Runs of lines between blank lines."""
+        pairs = zip(("", *self.lines), self.lines, strict=False)
+        return sum(1 for before, line in pairs if line.strip() and not before.strip())
+
+    @cached_property
+    def has_groups(self) -> bool:
+        """Whether blank lines separate groups of lines, not just lines."""
+        return 1 < self.num_groups < len(self.texts)
+
+    @cached_property
+    def has_many_sentences(self) -> bool:
+        """Whether most lines are more than one sentence."""
+        return sum(map(_has_two_sentences, self.texts)) * 2 > len(self.texts)
+
+
+def _first_lines(path: Path) -> tuple[str, ...]:
     lines: list[str] = []
     num_characters = 0
-    for line in read_lines(path):
+    for line in read_lines(path, _ignore):
         lines.append(line)
         num_characters += len(line)
         if len(lines) >= _SAMPLE_LINES or num_characters >= _SAMPLE_CHARACTERS:
             break
-    return lines
+    return tuple(lines)
+
+
+def _ignore(_: str) -> None:
+    """Log nothing: the file will be read again."""
+
+
+def _has_two_sentences(text: str) -> bool:
+    """Return whether a line is more than one sentence, not counting clauses that a Chinese semicolon ends."""
+    return len(split_sentences(text[:2_000].replace("\uff1b", "\uff0c"), max_characters=2_000)) > 1
+
+
+def _shows_json(sample: _Sample) -> bool:
+    first = sample.texts[0]
+    if not first.lstrip().startswith("{"):
+        return False
+    json_text(first, f"{sample.path}:{sample.lines.index(first) + 1}")
+    return True
 
 
 _Piece = tuple[int, tuple[str, ...], bool]
@@ -173,20 +218,11 @@ def _without_marks(line: str) -> str:
     return heading[2] if heading else line
 
 
-_READERS: dict[Form, Callable[[Iterable[str], Path], Iterator[_Piece]]] = {
-    "sentences": _blank_line_documents,
-    "paragraphs": _blank_line_documents,
-    "documents": _line_documents,
-    "jsonl": _json_documents,
-    "wikitext": _wikitext_documents,
-}
-
-
 def _gathered(lines: Iterable[str], begins: Callable[[str], bool]) -> Iterator[_Piece]:
-    """Yield runs of lines; a new document begins with each line that ``begins`` one, blank or not."""
+    """Yield groups of lines; a new document begins with each line that ``begins`` one, blank or not."""
     gathered: list[str] = []
     first_line, num_characters = 1, 0
-    is_open = False  # whether a part of the document was handed out
+    is_open = False  # whether a part of the document was already yielded
     for number, line in enumerate(lines, start=1):
         if begins(line):
             if is_open or any(map(str.strip, gathered)):
@@ -199,3 +235,20 @@ def _gathered(lines: Iterable[str], begins: Callable[[str], bool]) -> Iterator[_
         num_characters += len(line)
     if is_open or any(map(str.strip, gathered)):
         yield first_line, tuple(gathered), True
+
+
+class _FormRules(NamedTuple):
+    is_shown_by: Callable[[_Sample], bool]
+    read: Callable[[Iterable[str], Path], Iterator[_Piece]]
+    suffix: str | None = None
+    """Of the names of files that have this form whatever they hold."""
+
+
+# The first form that a text shows is taken.
+_FORMS: dict[Form, _FormRules] = {
+    "jsonl": _FormRules(_shows_json, _json_documents, ".jsonl"),
+    "wikitext": _FormRules(lambda s: _TITLE.fullmatch(s.texts[0]) is not None, _wikitext_documents),
+    "paragraphs": _FormRules(lambda s: s.has_groups and s.has_many_sentences, _blank_line_documents),
+    "sentences": _FormRules(lambda s: s.has_groups, _blank_line_documents),
+    "documents": _FormRules(lambda s: s.has_many_sentences or len(s.texts) == 1, _line_documents),
+}

@@ -1,27 +1,30 @@
-"""Plan new pieces for a vocabulary: which words can be added, to which rows, and from which old pieces.
+"""Add pieces to a vocabulary: which words can be added, to which rows, and from which old pieces.
 
 Free `[unusedN]` rows are taken first, since the model has them already; then rows at the end.
 """
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import NamedTuple
 
-from glassbert.text.vocabulary import Vocabulary
-from glassbert.text.word_counts import WordSplitter
-from glassbert.text.wordpiece.tokenizer import MAX_CHARACTERS_PER_WORD, Tokenizer
-
-UNUSED = re.compile(r"\[unused\d+\]")
+from glassbert.errors import DataError, UserError
+from glassbert.storage import check_apart
+from glassbert.text.files import read_lines
+from glassbert.text.vocabulary import Vocabulary, is_unused
+from glassbert.text.wordpiece.folder import check_replaceable, holds_model
+from glassbert.text.wordpiece.settings import MAX_CHARACTERS_PER_WORD
+from glassbert.text.wordpiece.tokenizer import Tokenizer
+from glassbert.text.wordpiece.words import WordSplitter
 
 
 class NewRow(NamedTuple):
-    """A piece to be added."""
+    """A piece to add."""
 
     id: int
     piece: str
     old_ids: tuple[int, ...]
-    """What the old tokenizer gave for it; their mean is a good start for the new row."""
+    """Its ids by the old tokenizer; the mean of their rows is a good start for the new row."""
 
 
 class Refusal(NamedTuple):
@@ -32,7 +35,7 @@ class Refusal(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """How a tokenizer does on the words that can be pieces, refused ones left out."""
+    """How a tokenizer spells the words that can be pieces; refused ones are not counted."""
 
     num_words: int
     num_whole: int
@@ -44,7 +47,7 @@ class Coverage(NamedTuple):
 
 @dataclass(frozen=True)
 class ExtensionPlan:
-    """The new vocabulary, and how it comes from the old one."""
+    """The new vocabulary, and how it is made from the old one."""
 
     vocabulary: Vocabulary
     rows: tuple[NewRow, ...]
@@ -52,23 +55,66 @@ class ExtensionPlan:
     already: tuple[str, ...]
     """Words that are pieces of the old vocabulary."""
     num_duplicates: int
-    """Lines that give, once normalised, a word that an earlier line gave."""
+    """Lines that, once normalised, repeat the word of an earlier line."""
     num_empty: int
     before: Coverage
     after: Coverage
     unknown_starts: tuple[str, ...]
-    """New pieces whose old ids are [UNK] only: the mean says nothing about them."""
+    """New pieces whose old ids are all [UNK]: the mean says nothing about them."""
     num_reused: int
     """Rows that were free in the old vocabulary."""
 
 
-def plan_extension(tokenizer: Tokenizer, words: Sequence[str]) -> ExtensionPlan:
-    """Plan a row for each of ``words`` that is not a piece yet and can be one."""
+def extend_vocabulary(
+    tokenizer: Tokenizer | str | Path,
+    words: str | Path | Sequence[str],
+    out: str | Path,
+    *,
+    may_replace: bool = False,
+) -> ExtensionPlan:
+    """Write a tokenizer with new pieces to the folder ``out`` and return what was added.
+
+    Args:
+        tokenizer: A tokenizer, or a folder with a vocabulary and no model; `interop.extend_rows` also adds
+            rows to a model.
+        words: A file with one word a line, or a list of words.
+        may_replace: Whether a vocabulary in ``out`` may be replaced.
+    """
+    check_replaceable(out, may_replace=may_replace)
+    if not isinstance(tokenizer, Tokenizer):
+        check_apart(Path(tokenizer), Path(out))
+        if holds_model(tokenizer):
+            raise UserError(
+                f"{tokenizer} holds a model, which needs new rows too; use `glassbert vocab extend`"
+            )
+        tokenizer = Tokenizer.load(tokenizer)
+    plan = plan_extension(tokenizer, words)
+    Tokenizer(plan.vocabulary, **asdict(tokenizer.settings)).save(out)
+    return plan
+
+
+def plan_extension(tokenizer: Tokenizer, words: str | Path | Sequence[str]) -> ExtensionPlan:
+    """Plan a row for each of ``words`` that is not a piece yet and can be one; at least one must be there.
+
+    Args:
+        words: A file with one word a line, or a list of words.
+    """
+    name, lines = (words, list(read_lines(words))) if isinstance(words, str | Path) else ("words", words)
+    plan = _plan(tokenizer, lines)
+    if not plan.rows:
+        raise DataError(
+            f"{name}: no word to add ({len(plan.already)} are pieces already, {len(plan.refused)} cannot be "
+            "pieces); expected a new word on at least one line"
+        )
+    return plan
+
+
+def _plan(tokenizer: Tokenizer, words: Sequence[str]) -> ExtensionPlan:
     candidates, refused, num_duplicates, num_empty = _sort_out(tokenizer, words)
     old = tokenizer.vocabulary
     already = tuple(word for word in candidates if word in old)
     fresh = [word for word in candidates if word not in old]
-    free = [id_ for id_, piece in enumerate(old.pieces) if UNUSED.fullmatch(piece)][: len(fresh)]
+    free = [id_ for id_, piece in enumerate(old.pieces) if is_unused(piece)][: len(fresh)]
     ids = [*free, *range(len(old), len(old) + len(fresh) - len(free))]
     old_ids = tokenizer.ids_of_batch(fresh)
     rows = tuple(
@@ -95,7 +141,7 @@ def plan_extension(tokenizer: Tokenizer, words: Sequence[str]) -> ExtensionPlan:
 
 
 def _sort_out(tokenizer: Tokenizer, lines: Sequence[str]) -> tuple[list[str], tuple[Refusal, ...], int, int]:
-    """Return the distinct words that can be pieces, the refused ones, how many repeat and are empty."""
+    """Return the distinct words that can be pieces, the refused ones, and how many repeat or are empty."""
     splitter = WordSplitter(tokenizer.settings)
     candidates: dict[str, None] = {}
     refused: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Look into a vocabulary: what its rows are, which can never be used, and how it does on a text."""
+"""Inspect a vocabulary: what its rows are, which can never be used, and how well it fits a text."""
 
 import unicodedata
 from collections import Counter
@@ -6,25 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from glassbert.errors import DataError
-from glassbert.text.characters import is_punctuation
-from glassbert.text.extend import UNUSED
-from glassbert.text.vocabulary import SPECIALS
-from glassbert.text.word_counts import OnProgress, WordSplitter, count_words, input_files
-from glassbert.text.wordpiece.learn import is_ideograph
-from glassbert.text.wordpiece.tokenizer import MAX_CHARACTERS_PER_WORD, Tokenizer
+from glassbert.text.characters import is_ideograph, is_punctuation
+from glassbert.text.documents import Form
+from glassbert.text.files import Log, to_stderr
+from glassbert.text.vocabulary import SPECIALS, is_reserved, is_unused
+from glassbert.text.word_counts import OnProgress, count_words
+from glassbert.text.wordpiece.dead_rows import REASONS, dead_pieces
+from glassbert.text.wordpiece.tokenizer import Tokenizer
+from glassbert.text.wordpiece.words import WordSplitter
 
 _NUM_EXAMPLES = 10
 _WORDS_PER_BATCH = 10_000
-# More distinct words than this are rare in any text that one inspects a vocabulary with.
+# More distinct words than this are rare in any text that a vocabulary is inspected with.
 _MAX_WORDS = 1_000_000
-
-_REASONS = {
-    "cjk_continuation": "## before a CJK character, which is always a word of its own",
-    "cut": "the tokenizer cuts it, at punctuation for example, before it looks up pieces",
-    "normalised": "holds what normalising changes: capital letters, accents",
-    "too_long": f"of words over {MAX_CHARACTERS_PER_WORD} characters, which become [UNK]",
-}
 
 
 @dataclass(frozen=True)
@@ -48,7 +42,7 @@ class DeadRows:
 
 @dataclass(frozen=True)
 class VocabularyReport:
-    """What the rows of a vocabulary are."""
+    """The rows of a vocabulary by kind."""
 
     size: int
     cased: bool
@@ -62,13 +56,13 @@ class VocabularyReport:
 
     @property
     def num_dead(self) -> int:
-        """How many rows can never be used."""
+        """Rows that can never be used."""
         return sum(rows.count for rows in self.dead.values())
 
 
 @dataclass(frozen=True)
 class TextReport:
-    """How a tokenizer does on a text. A CJK character and a punctuation mark is a word each."""
+    """How well a tokenizer fits a text. Each Chinese character and punctuation mark is a word."""
 
     num_words: int
     num_characters: int
@@ -86,48 +80,51 @@ class TextReport:
     unknown_examples: tuple[tuple[str, int], ...]
     """The most frequent unknown words with their counts."""
     coverage: float
-    """Share of the characters that stand in known words."""
+    """Share of the characters that are in known words."""
     num_rows_used: int
     rows_used: float
     """Share of the rows that can be used at all: not special, unused or dead."""
     num_pruned_occurrences: int
-    """Occurrences of rare words left out to bound memory."""
+    """Occurrences of rare words that were left out to bound memory."""
 
 
 def inspect_vocabulary(tokenizer: Tokenizer) -> VocabularyReport:
     """Count the pieces by kind and find those that can never be used."""
     vocabulary = tokenizer.vocabulary
     splitter = WordSplitter(tokenizer.settings)
-    pieces = [piece for piece in vocabulary.pieces if not _is_reserved(piece)]
+    pieces = [piece for piece in vocabulary.pieces if not is_reserved(piece)]
     starting = Counter(_kind(piece) for piece in pieces if not piece.startswith("##"))
     continuing = Counter(_kind(piece[2:]) for piece in pieces if piece.startswith("##"))
-    dead = _dead_pieces(pieces, splitter)
+    dead = dead_pieces(pieces, splitter)
     return VocabularyReport(
         size=len(vocabulary),
         cased=not tokenizer.settings.lowercase,
         specials=dict(zip(SPECIALS, vocabulary.special_ids, strict=True)),
-        num_unused=sum(UNUSED.fullmatch(piece) is not None for piece in vocabulary.pieces),
+        num_unused=sum(map(is_unused, vocabulary.pieces)),
         kinds={
             kind: KindCount(starting[kind], continuing[kind])
             for kind, _ in sorted((starting + continuing).items(), key=lambda item: (-item[1], item[0]))
         },
         dead={
-            name: DeadRows(_REASONS[name], len(found), tuple(found[:_NUM_EXAMPLES]))
-            for name in _REASONS
+            name: DeadRows(REASONS[name], len(found), tuple(found[:_NUM_EXAMPLES]))
+            for name in REASONS
             if (found := [piece for piece, reason in dead.items() if reason == name])
         },
     )
 
 
 def inspect_text(
-    tokenizer: Tokenizer, files: Sequence[Path], on_progress: OnProgress | None = None
+    tokenizer: Tokenizer,
+    files: str | Path | Sequence[str | Path],
+    *,
+    form: Form | None = None,
+    log: Log = to_stderr,
+    on_progress: OnProgress | None = None,
 ) -> TextReport:
-    """Measure the tokenizer on text files, `.jsonl` files or folders."""
+    """Measure the tokenizer on text: files or folders, in any form that `learn_vocabulary` reads."""
     counts = count_words(
-        input_files(files), tokenizer.settings, max_words=_MAX_WORDS, on_progress=on_progress
+        files, tokenizer.settings, max_words=_MAX_WORDS, form=form, log=log, on_progress=on_progress
     )
-    if not counts.words:
-        raise DataError(f"{', '.join(map(str, files))}: no word in it; text is needed to measure on")
     unknown: Counter[str] = Counter()
     used: set[int] = set()
     sums: Counter[str] = Counter()
@@ -147,8 +144,8 @@ def _text_report(
     tokenizer: Tokenizer, sums: Counter[str], unknown: Counter[str], used: set[int], num_pruned: int
 ) -> TextReport:
     vocabulary = tokenizer.vocabulary
-    usable = [piece for piece in vocabulary.pieces if not _is_reserved(piece)]
-    num_usable = len(usable) - len(_dead_pieces(usable, WordSplitter(tokenizer.settings)))
+    usable = [piece for piece in vocabulary.pieces if not is_reserved(piece)]
+    num_usable = len(usable) - len(dead_pieces(usable, WordSplitter(tokenizer.settings)))
     num_used = len(used - set(vocabulary.special_ids))
     by_count = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))
     return TextReport(
@@ -175,10 +172,6 @@ def _encoded(tokenizer: Tokenizer, words: Sequence[str]) -> Iterable[tuple[str, 
         yield from zip(batch, tokenizer.ids_of_batch(batch), strict=True)
 
 
-def _is_reserved(piece: str) -> bool:
-    return piece in SPECIALS or UNUSED.fullmatch(piece) is not None
-
-
 def _kind(body: str) -> str:
     """Return the kind that all characters of a piece share, or `mixed`."""
     kinds = {_character_kind(character) for character in body}
@@ -194,27 +187,3 @@ def _character_kind(character: str) -> str:
         # Python does not know scripts, but a letter's name starts with its script: GREEK SMALL LETTER ALPHA.
         return unicodedata.name(character, "unnamed").split()[0].lower()
     return "punctuation" if is_punctuation(character) else "symbols"
-
-
-def _dead_pieces(pieces: Sequence[str], splitter: WordSplitter) -> dict[str, str]:
-    """Return the pieces that no text can give, each with the name of the reason.
-
-    That longer pieces are matched first kills none: after the longest piece that starts a word, every `##`
-    piece is found.
-    """
-    reasons = {piece: _reason_dead(piece, splitter) for piece in pieces}
-    return {piece: reason for piece, reason in reasons.items() if reason is not None}
-
-
-def _reason_dead(piece: str, splitter: WordSplitter) -> str | None:
-    """Return why the tokenizer can never give this piece."""
-    is_continuing = piece.startswith("##") and len(piece) > 2
-    word = f"a{piece[2:]}" if is_continuing else piece
-    words = splitter.words(word)
-    if is_continuing and is_ideograph(piece[2]):
-        return "cjk_continuation"
-    if len(words) != 1:
-        return "cut" if words else "normalised"
-    if words[0] != word:
-        return "normalised"
-    return "too_long" if len(word) > MAX_CHARACTERS_PER_WORD else None

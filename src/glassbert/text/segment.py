@@ -13,9 +13,8 @@ from types import ModuleType
 from typing import Protocol
 
 from glassbert.errors import DataError, UserError
-from glassbert.text.characters import is_punctuation
+from glassbert.text.characters import CJK, is_punctuation
 from glassbert.text.files import read_lines
-from glassbert.text.word_counts import CJK
 
 Span = tuple[int, int]
 
@@ -73,7 +72,7 @@ class DictionarySegmenter:
         self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
 
     @classmethod
-    def load(cls, path: Path) -> "DictionarySegmenter":
+    def load(cls, path: str | Path) -> "DictionarySegmenter":
         """Read a list with one word a line; what follows a space, such as a count, is ignored."""
         words = [fields[0] for line in read_lines(path) if (fields := line.split())]
         if not words:

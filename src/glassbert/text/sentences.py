@@ -9,7 +9,7 @@ does less harm to pre-training than half a sentence.
 import re
 from collections.abc import Iterator
 
-from glassbert.text.word_counts import CJK
+from glassbert.text.characters import CJK
 
 Span = tuple[int, int]
 

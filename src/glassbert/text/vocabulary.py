@@ -1,17 +1,38 @@
 """The pieces that a model knows, one a line in `vocab.txt`; the line number is the id."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.storage import write_atomically
 from glassbert.text.files import decoded_lines
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+_UNUSED = re.compile(r"\[unused\d+\]")
+
+
+def unused_pieces(count: int) -> list[str]:
+    """Return the pieces of ``count`` rows that are kept free."""
+    return [f"[unused{number}]" for number in range(1, count + 1)]
+
+
+def is_unused(piece: str) -> bool:
+    """Return whether ``piece`` marks a free row."""
+    return _UNUSED.fullmatch(piece) is not None
+
+
+def is_reserved(piece: str) -> bool:
+    """Return whether ``piece`` is a special or marks a free row: text does not give it."""
+    return piece in SPECIALS or is_unused(piece)
 
 
 @dataclass(frozen=True)
@@ -24,13 +45,14 @@ class Vocabulary:
         _check(self.pieces, "vocabulary")
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: str | Path) -> Self:
         """Read a `vocab.txt`."""
+        path = Path(path)
         try:
             raw = path.read_bytes()
         except OSError as error:
             raise ModelError(
-                f"{path}: {error.strerror}; a vocabulary file with one piece a line is needed"
+                f"{path}: {error.strerror}; expected a vocabulary file with one piece a line"
             ) from None
         try:
             # Not `splitlines`: it also cuts at characters such as U+2028, which released vocabularies hold.
@@ -42,9 +64,9 @@ class Vocabulary:
         _check(lines, str(path))
         return cls(tuple(lines))
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the `vocab.txt`."""
-        write_atomically(path, self._file_bytes)
+        write_atomically(Path(path), self._file_bytes)
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -90,6 +112,13 @@ class Vocabulary:
         return tuple(self.ids[special] for special in SPECIALS)
 
     @cached_property
+    def starts_word(self) -> NDArray[np.bool_]:
+        """For each id whether its piece begins a word, which is whether it has no ##; (V,), read-only."""
+        starts = np.array([not piece.startswith("##") for piece in self.pieces], dtype=np.bool_)
+        starts.flags.writeable = False
+        return starts
+
+    @cached_property
     def sha256(self) -> str:
         """The fingerprint of the file that `save` writes."""
         return hashlib.sha256(self._file_bytes).hexdigest()
@@ -103,7 +132,7 @@ def _check(pieces: Sequence[str], name: str) -> None:
     """Refuse a list of pieces that cannot be a vocabulary; ``name`` is where it came from."""
     if not pieces:
         raise ModelError(
-            f"{name}: holds no piece; one piece a line is expected, {' '.join(SPECIALS)} among them"
+            f"{name}: no piece in it; expected one piece a line, {' '.join(SPECIALS)} among them"
         )
     first_lines: dict[str, int] = {}
     for line, piece in enumerate(pieces, start=1):
@@ -114,7 +143,7 @@ def _check(pieces: Sequence[str], name: str) -> None:
         first_line = first_lines.setdefault(piece, line)
         if first_line != line:
             raise ModelError(
-                f"{name}:{line}: {piece!r} already stands on line {first_line}; each piece must be there once"
+                f"{name}:{line}: {piece!r} is already on line {first_line}; each piece must be there once"
             )
     for special in SPECIALS:
         if special not in first_lines:

@@ -1,48 +1,28 @@
-"""Count the words of a corpus of any size in bounded memory, on any number of processes, with one result.
+"""Count the words of text of any size in bounded memory, on any number of processes, with one result.
 
-Words are what BERT's basic tokenizer gives: cleaned, lower-cased if asked, split at spaces, punctuation and
-around each CJK character. The corpus is cut into blocks that do not depend on the number of processes, and
-their counts are added up in the order of the corpus, so that rare words are always pruned at the same place.
+Text is cut into blocks that do not depend on the number of processes, and their counts are added up in the
+order of the text, so that rare words are always pruned at the same places.
 """
 
-import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tokenizers import normalizers, pre_tokenizers
-
 from glassbert.errors import DataError
-from glassbert.text.files import read_lines
-from glassbert.text.wordpiece.folder import TokenizerSettings
+from glassbert.text.documents import AmbiguousForm, Form, Part
+from glassbert.text.files import Log, to_stderr
+from glassbert.text.sources import ReadProgress, find_sources, read_blocks
+from glassbert.text.wordpiece.settings import TokenizerSettings
+from glassbert.text.wordpiece.words import WordSplitter
 from glassbert.text.workers import map_in_order
 
 OnProgress = Callable[[int, int, str], None]
 """Called with what is done, the total, and the name of the stage."""
 
-# The characters that the engine puts spaces around. It begins one range at U+2B920 where BERT begins it at
-# U+2B820; words are counted as they will be cut, so the engine holds.
-CJK = (
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b81f"
-    "\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f"
-)
-"""Ranges for a regular expression."""
-
-_CJK_RUN = re.compile(f"[{CJK}]+")
-
-# `str.split` takes the first ones for spaces, but BERT deletes them. The last are lone surrogates: JSON can
-# hold them, the engine cannot.
-DELETED = re.compile("[\x0b\x0c\x1c-\x1f\x85\ud800-\udfff]")
-
-# All printable ASCII that is neither letter nor digit is punctuation to BERT, symbols too.
-ASCII_WORD = re.compile("[A-Za-z0-9]+|[^A-Za-z0-9]")
-
 _BLOCK_CHARACTERS = 1 << 21
-_PACKED_SUFFIXES = (".gz", ".zst")
-_USUAL_PACKING_RATIO = 3
+_NUM_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -50,147 +30,47 @@ class WordCounts:
     """How often each word occurs."""
 
     words: Counter[str]
-    """Without the words that were pruned."""
+    """Without the pruned words."""
     characters: Counter[str]
-    """Of all words, the pruned ones too."""
+    """Of all words, including the pruned ones."""
     num_words: int
-    """Occurrences, the pruned ones too."""
+    """Occurrences, including the pruned ones."""
     num_pruned_words: int = 0
     num_pruned_occurrences: int = 0
 
 
-@dataclass(frozen=True)
-class Block:
-    """Some whole lines of one file: the unit of work of a process."""
-
-    path: Path
-    first_line: int
-    lines: tuple[str, ...]
-
-
-class WordSplitter:
-    """Cut text into the words that a tokenizer with these settings sees before it looks up pieces."""
-
-    def __init__(self, settings: TokenizerSettings) -> None:
-        self._settings = settings
-        self._normalizer = normalizers.BertNormalizer(
-            clean_text=True,
-            handle_chinese_chars=settings.tokenize_chinese_chars,
-            strip_accents=settings.strip_accents,
-            lowercase=settings.lowercase,
-        )
-        self._pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-
-    def words(self, text: str) -> list[str]:
-        """Return the words of ``text`` in order."""
-        normal = self._normalizer.normalize_str(DELETED.sub("", text))
-        return [word for word, _ in self._pre_tokenizer.pre_tokenize_str(normal)]
-
-    def count(self, text: str) -> Counter[str]:
-        """Return how often each word occurs: the same as counting `words`, many times as fast."""
-        text = DELETED.sub("", text)
-        raw_counts: Counter[str] = Counter()
-        if self._settings.tokenize_chinese_chars:
-            raw_counts.update("".join(_CJK_RUN.findall(text)))
-            text = _CJK_RUN.sub(" ", text)
-        # Each distinct run between spaces is normalised once: most runs of a language occur again and again.
-        raw_counts.update(text.split())
-        counts: Counter[str] = Counter()
-        for raw, count in raw_counts.items():
-            for word in self._words_of_run(raw):
-                counts[word] += count
-        return counts
-
-    def _words_of_run(self, run: str) -> list[str]:
-        """Return `words` of a run without spaces; what is plain ASCII does not need the engine."""
-        if run.isascii() and run.isprintable():
-            return ASCII_WORD.findall(run.lower() if self._settings.lowercase else run)
-        return self.words(run)
-
-
-def input_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the files that ``paths`` name; a folder stands for the files in it, hidden ones left out."""
-    files: list[Path] = []
-    for path in paths:
-        if not path.is_dir():
-            path.stat()  # a missing file is told before hours are spent on the others
-            files.append(path)
-            continue
-        inside = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
-        names = sorted(name for name in inside if not any(part[0] == "." for part in name.split("/")))
-        if not names:
-            raise DataError(f"{path}: the folder holds no file; text files are expected")
-        files += [inside[name] for name in names]
-    return files
-
-
-def read_blocks(path: Path) -> Iterator[Block]:
-    """Yield the lines of ``path`` in blocks of about the same size."""
-    lines: list[str] = []
-    first_line, num_characters = 1, 0
-    for line in read_lines(path):
-        lines.append(line)
-        num_characters += len(line)
-        if num_characters >= _BLOCK_CHARACTERS:
-            yield Block(path, first_line, tuple(lines))
-            first_line += len(lines)
-            lines, num_characters = [], 0
-    if lines:
-        yield Block(path, first_line, tuple(lines))
-
-
-def block_texts(block: Block) -> list[str]:
-    """Return the texts of a block: its lines, or the "text" of each line of a `.jsonl` file."""
-    if not unpacked_name(block.path).endswith(".jsonl"):
-        return list(block.lines)
-    numbered = enumerate(block.lines, start=block.first_line)
-    return [json_text(line, f"{block.path}:{number}") for number, line in numbered if line.strip()]
-
-
-def unpacked_name(path: Path) -> str:
-    """Return the name of a file without the suffix that packing gave it."""
-    name = path.name
-    for suffix in _PACKED_SUFFIXES:
-        name = name.removesuffix(suffix)
-    return name
-
-
-def bytes_on_disk(path: Path, num_text_bytes: int, size: int) -> int:
-    """Return how much of a file of ``size`` bytes holds so much text; for a packed file an estimate."""
-    ratio = _USUAL_PACKING_RATIO if path.suffix in _PACKED_SUFFIXES else 1
-    return min(num_text_bytes // ratio, size)
-
-
-def json_text(line: str, place: str) -> str:
-    """Return the "text" of a line of a `.jsonl` file; ``place`` is where it stands."""
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise DataError(
-            f'{place}: not JSON ({error}); each line of a .jsonl file is an object with a "text"'
-        ) from None
-    text = row.get("text") if isinstance(row, dict) else None
-    if not isinstance(text, str):
-        raise DataError(f'{place}: no string under "text"; each line of a .jsonl file is an object with one')
-    return text
-
-
 def count_words(
-    files: Sequence[Path],
+    files: str | Path | Sequence[str | Path],
     settings: TokenizerSettings,
     *,
     max_words: int,
+    form: Form | None = None,
     processes: int = 1,
+    log: Log = to_stderr,
     on_progress: OnProgress | None = None,
 ) -> WordCounts:
-    """Count the words of ``files``.
+    """Count the words of text files or folders of them.
 
     Args:
         max_words: how many distinct words are held. When there are more, the rarest are dropped, always whole
-            groups of words with the same count, until at most half of that number stays.
+            groups of words with the same count, until at most half of that number remains.
+        form: of all files; detected if not given.
+        on_progress: receives progress in bytes on disk, for packed files an estimate.
     """
-    blocks = _all_blocks(files, on_progress)
-    return add_up(map_in_order(partial(_count_block, settings), blocks, processes), max_words)
+
+    def on_read(progress: ReadProgress) -> None:
+        assert on_progress is not None
+        on_progress(progress.num_done, progress.num_total, "count words")
+
+    sources = find_sources(files, form, on_error=_plain_if_ambiguous)
+    # The other forms are all plain lines here: where a document ends does not matter.
+    sources.describe(() if form else ("jsonl", "wikitext"), log)
+    blocks = read_blocks(sources.texts, log=log, on_read=on_read if on_progress else None)
+    parts = (part for block in blocks for part in block)
+    counts = add_up(map_in_order(partial(_count_text, settings), _text_blocks(parts), processes), max_words)
+    if not counts.num_words:
+        raise DataError(f"{_names(files)}: no word found; expected text")
+    return counts
 
 
 def add_up(counts_of_blocks: Iterable[Counter[str]], max_words: int) -> WordCounts:
@@ -223,7 +103,7 @@ def character_counts(words: Counter[str]) -> Counter[str]:
 
 
 def _prune(words: Counter[str], num_kept: int) -> Counter[str]:
-    """Take the rarest words out of ``words``, so that at most ``num_kept`` stay, and return them."""
+    """Remove the rarest words from ``words`` so that at most ``num_kept`` remain, and return them."""
     num_words_by_count = Counter(words.values())
     num_left, highest = len(words), 0
     for count in sorted(num_words_by_count):
@@ -237,19 +117,39 @@ def _prune(words: Counter[str], num_kept: int) -> Counter[str]:
     return rare
 
 
-def _count_block(settings: TokenizerSettings, block: Block) -> Counter[str]:
-    return WordSplitter(settings).count("\n".join(block_texts(block)))
+def _plain_if_ambiguous(error: DataError) -> Form:
+    """Return a form for lines that do not show where documents end."""
+    if isinstance(error, AmbiguousForm):
+        return "sentences"
+    raise error
 
 
-def _all_blocks(files: Sequence[Path], on_progress: OnProgress | None) -> Iterator[Block]:
-    """Yield the blocks of all files; progress is in bytes on disk, for packed files an estimate."""
-    sizes = [file.stat().st_size for file in files]
-    total, done = sum(sizes), 0
-    for file, size in zip(files, sizes, strict=True):
-        num_bytes = 0
-        for block in read_blocks(file):
-            yield block
-            num_bytes += sum(len(line.encode("utf-8")) + 1 for line in block.lines)
-            if on_progress:
-                on_progress(done + bytes_on_disk(file, num_bytes, size), total, "count words")
-        done += size
+def _names(files: str | Path | Sequence[str | Path]) -> str:
+    names = [str(files)] if isinstance(files, str | Path) else list(map(str, files))
+    return ", ".join(names[:_NUM_NAMED]) + (", ..." if len(names) > _NUM_NAMED else "") or "no file given"
+
+
+def _count_text(settings: TokenizerSettings, text: str) -> Counter[str]:
+    return WordSplitter(settings).count(text)
+
+
+def _text_blocks(parts: Iterable[Part]) -> Iterator[str]:
+    """Yield lines joined to texts of about the same size, none of them of two files.
+
+    Where a block ends decides which words are pruned, so this rule must not change.
+    """
+    lines: list[str] = []
+    file, num_characters = 0, 0
+    for part in parts:
+        if part.file != file and lines:
+            yield "\n".join(lines)
+            lines, num_characters = [], 0
+        file = part.file
+        for line in part.lines:
+            lines.append(line)
+            num_characters += len(line)
+            if num_characters >= _BLOCK_CHARACTERS:
+                yield "\n".join(lines)
+                lines, num_characters = [], 0
+    if lines:
+        yield "\n".join(lines)

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from glassbert.data.corpus import build as building
-from glassbert.data.corpus import shards, stream
+from glassbert.data.corpus import resume, shards
 from glassbert.data.corpus.build import BuildSettings, Built, build_corpus
 from glassbert.data.corpus.manifest import Manifest
-from glassbert.data.corpus.shards import Corpus
-from glassbert.data.corpus.stream import ReadProgress, find_sources
+from glassbert.data.corpus.reader import Corpus
 from glassbert.errors import DataError, UserError
+from glassbert.text import sources
+from glassbert.text.sources import ReadProgress
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
@@ -49,14 +50,14 @@ def text(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "_BLOCK_CHARACTERS", 2_000)
+    monkeypatch.setattr(sources, "_BLOCK_CHARACTERS", 2_000)
 
 
 def build(
     text: Path, tokenizer: Tokenizer, out: Path, may_replace: bool = False, **settings: object
 ) -> Built:
-    told = BuildSettings(**{"shard_tokens": 1_600, **settings})  # type: ignore[arg-type]
-    return build_corpus(find_sources([text]), tokenizer, out, told, may_replace=may_replace)
+    changed = {"shard_tokens": 1_600, **settings}
+    return build_corpus(text, tokenizer=tokenizer, out=out, may_replace=may_replace, **changed)  # type: ignore[arg-type]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -104,24 +105,24 @@ def test_the_bytes_are_the_same_on_any_number_of_processes(
 
 
 @pytest.mark.parametrize("drop_duplicates", [False, True])
-def test_a_build_that_was_stopped_goes_on_and_ends_in_the_same_bytes(
+def test_an_interrupted_build_resumes_and_ends_in_the_same_bytes(
     drop_duplicates: bool, text: Path, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, out = tmp_path / "whole", tmp_path / "out"
     build(text, tokenizer, whole, drop_duplicates=drop_duplicates)
-    save, num_saved = building._Progress.save, []
+    save, num_saved = resume.Progress.save, []
 
-    def stop(progress: building._Progress, folder: Path) -> None:
+    def stop(progress: resume.Progress, folder: Path) -> None:
         save(progress, folder)
         num_saved.append(len(progress.shards))
         if num_saved[-1] == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(building._Progress, "save", stop)
+    monkeypatch.setattr(resume.Progress, "save", stop)
     with pytest.raises(KeyboardInterrupt):
         build(text, tokenizer, out, drop_duplicates=drop_duplicates)
     assert not out.exists()
-    monkeypatch.setattr(building._Progress, "save", save)
+    monkeypatch.setattr(resume.Progress, "save", save)
     for left_over in ("shard-00002.ids", "shard-00099.ids", ".vocab.txt.0123.part"):
         (work_folder(out) / left_over).write_bytes(b"half a file")
     built = build(text, tokenizer, out, drop_duplicates=drop_duplicates)
@@ -130,7 +131,7 @@ def test_a_build_that_was_stopped_goes_on_and_ends_in_the_same_bytes(
     assert not work_folder(out).exists()
 
 
-def test_going_on_with_something_else_is_refused_and_loses_nothing(
+def test_resuming_with_other_settings_is_refused_and_loses_nothing(
     text: Path, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
@@ -138,15 +139,15 @@ def test_going_on_with_something_else_is_refused_and_loses_nothing(
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(building, "_publish", fail)
+    monkeypatch.setattr(building, "publish", fail)
     with pytest.raises(KeyboardInterrupt):
         build(text, tokenizer, out)
     before = contents(work_folder(out))
     monkeypatch.undo()
     other = Tokenizer(Vocabulary((*VOCABULARY.pieces, "new")))
-    with pytest.raises(UserError, match="not finished, with another vocabulary; .*--force"):
+    with pytest.raises(UserError, match="an unfinished build with another vocabulary; .*--force"):
         build(text, other, out)
-    with pytest.raises(UserError, match="other rules of the tokenizer"):
+    with pytest.raises(UserError, match="other tokenizer settings"):
         build(text, Tokenizer(VOCABULARY, lowercase=False), out)
     with pytest.raises(UserError, match="shards of 1600 tokens"):
         build(text, tokenizer, out, shard_tokens=1_500)
@@ -158,7 +159,7 @@ def test_going_on_with_something_else_is_refused_and_loses_nothing(
     assert Corpus.open(out, verify=True).manifest.vocab_sha256 == other.vocabulary.sha256
 
 
-def test_a_corpus_that_is_there_is_kept_unless_told(text: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_corpus_is_kept_unless_it_may_be_replaced(text: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = build(text, tokenizer, out)
     times = {path: path.stat().st_mtime_ns for path in out.iterdir()}
@@ -174,13 +175,13 @@ def test_a_corpus_that_is_there_is_kept_unless_told(text: Path, tokenizer: Token
 def test_a_folder_that_is_no_corpus_is_never_replaced(
     text: Path, tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
-    with pytest.raises(UserError, match="no corpus"):
+    with pytest.raises(UserError, match="not a corpus"):
         build(text, tokenizer, tmp_path, may_replace=True)
     with pytest.raises(UserError, match="is a file"):
         build(text, tokenizer, text, may_replace=True)
 
 
-def test_a_full_disk_is_told_and_what_is_finished_is_kept(
+def test_a_full_disk_is_explained_and_finished_shards_are_kept(
     text: Path, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, whole = tmp_path / "out", tmp_path / "whole"
@@ -196,7 +197,7 @@ def test_a_full_disk_is_told_and_what_is_finished_is_kept(
     with pytest.raises(UserError, match=r"out: no space left .* [1-9] finished shards are kept"):
         build(text, tokenizer, out)
     monkeypatch.undo()
-    monkeypatch.setattr(stream, "_BLOCK_CHARACTERS", 2_000)
+    monkeypatch.setattr(sources, "_BLOCK_CHARACTERS", 2_000)
     assert build(text, tokenizer, out).num_shards_before > 0
     build(text, tokenizer, whole)
     assert contents(out) == contents(whole)
@@ -232,7 +233,7 @@ def test_what_is_held_out_depends_on_the_number_of_a_document_alone(
 ) -> None:
     build(text, tokenizer, tmp_path / "one", held_out=0.1)
     build(text, tokenizer, tmp_path / "two", held_out=0.1, processes=2)
-    monkeypatch.setattr(stream, "_BLOCK_CHARACTERS", 300)
+    monkeypatch.setattr(sources, "_BLOCK_CHARACTERS", 300)
     build(text, tokenizer, tmp_path / "small-blocks", held_out=0.1)
     assert contents(tmp_path / "one") == contents(tmp_path / "two") == contents(tmp_path / "small-blocks")
     # More text after it, and a larger share, hold out the same documents and more.
@@ -245,24 +246,24 @@ def test_what_is_held_out_depends_on_the_number_of_a_document_alone(
 
 
 @pytest.mark.parametrize("stop_after", [1, 2, 3, 4, 5, 6])
-def test_a_build_with_held_out_documents_that_was_stopped_ends_in_the_same_bytes(
+def test_an_interrupted_build_with_held_out_documents_ends_in_the_same_bytes(
     stop_after: int, text: Path, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, out = tmp_path / "whole", tmp_path / "out"
     options = {"held_out": 0.4, "drop_duplicates": True, "shard_tokens": 300}
     build(text, tokenizer, whole, **options)
-    save, num_saved = building._Progress.save, [0]
+    save, num_saved = resume.Progress.save, [0]
 
-    def stop(progress: building._Progress, folder: Path) -> None:
+    def stop(progress: resume.Progress, folder: Path) -> None:
         save(progress, folder)
         num_saved[0] += bool(progress.shards)
         if num_saved[0] == stop_after:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(building._Progress, "save", stop)
+    monkeypatch.setattr(resume.Progress, "save", stop)
     with pytest.raises(KeyboardInterrupt):
         build(text, tokenizer, out, **options)
-    monkeypatch.setattr(building._Progress, "save", save)
+    monkeypatch.setattr(resume.Progress, "save", save)
     build(text, tokenizer, out, **options)
     assert contents(out) == contents(whole)
     assert build(text, tokenizer, out, **options).held_out == Manifest.load(out / "held-out")
@@ -285,7 +286,7 @@ def test_a_share_that_leaves_nothing_is_refused(text: Path, tokenizer: Tokenizer
         build(text, tokenizer, tmp_path / "out", held_out=0.99999)
     assert list(tmp_path.iterdir()) == [text]
     for share in (-0.1, 1.0):
-        with pytest.raises(UserError, match=f"held_out={share}; a share from 0 to below 1"):
+        with pytest.raises(UserError, match=f"held_out={share}; expected a share from 0 to below 1"):
             BuildSettings(held_out=share)
 
 
@@ -329,7 +330,7 @@ def test_a_segmenter_marks_chinese_words_and_is_named_in_the_manifest(
             assert starts == [1, 1, 1, 0, 1, 0, 0, 1]
 
 
-def test_lines_that_came_before_are_dropped_and_counted(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_repeated_lines_are_dropped_and_counted(tokenizer: Tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     long = "a line that is long enough"
     path.write_text(f"{long}\nshort\n\n{long}\nshort\n\n{long}\n")
@@ -341,12 +342,10 @@ def test_lines_that_came_before_are_dropped_and_counted(tokenizer: Tokenizer, tm
     assert kept.manifest.num_sentences == 5
 
 
-def test_a_line_of_a_megabyte_and_one_long_document_are_no_trouble(
-    tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_a_line_of_a_megabyte_and_one_long_document_are_read(tokenizer: Tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("word " * 200_000 + "\n" + "x" * 1_000_000 + "\n")
-    built = build_corpus(find_sources([path], "sentences"), tokenizer, tmp_path / "out", BuildSettings())
+    built = build_corpus(path, tokenizer=tokenizer, out=tmp_path / "out", form="sentences")
     assert (built.manifest.num_documents, built.manifest.has_documents) == (1, False)
     assert built.manifest.num_tokens == 800_000 + 1_953 + 64  # a cut of 512 x is one [UNK]
     assert built.manifest.num_unknown == 1_953
@@ -354,13 +353,13 @@ def test_a_line_of_a_megabyte_and_one_long_document_are_no_trouble(
 
 def test_progress_ends_at_the_size_of_the_files(text: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
     calls: list[ReadProgress] = []
-    build_corpus(find_sources([text]), tokenizer, tmp_path / "out", BuildSettings(), on_read=calls.append)
+    build_corpus(text, tokenizer=tokenizer, out=tmp_path / "out", on_read=calls.append)
     size = text.stat().st_size
     assert calls[-1] == ReadProgress(size, size, size)
 
 
 @pytest.mark.parametrize("name", ["shard_tokens", "processes"])
-def test_settings_that_make_no_sense_are_refused(name: str) -> None:
+def test_settings_below_one_are_refused(name: str) -> None:
     with pytest.raises(UserError, match=f"{name}=0"):
         BuildSettings(**{name: 0})
 
@@ -381,23 +380,23 @@ def test_builds_that_are_killed_end_in_the_same_bytes(
     tokenizer.save(folder)
     build(text, tokenizer, whole)
     code = (
-        "import sys; from pathlib import Path; from glassbert.data.corpus import build, stream\n"
-        "from glassbert.text.wordpiece.tokenizer import Tokenizer\n"
-        "stream._BLOCK_CHARACTERS = 2_000\n"
-        "text, folder, out = map(Path, sys.argv[1:])\n"
-        "settings = build.BuildSettings(shard_tokens=1_600, processes=2)\n"
-        "build.build_corpus(stream.find_sources([text]), Tokenizer.load(folder), out, settings)\n"
+        "import sys\n"
+        "from glassbert.data.corpus.build import build_corpus\n"
+        "from glassbert.text import sources\n"
+        "sources._BLOCK_CHARACTERS = 2_000\n"
+        "text, folder, out = sys.argv[1:]\n"
+        "build_corpus(text, tokenizer=folder, out=out, shard_tokens=1_600, processes=2)\n"
     )
     draw = random.Random(0)
     num_kills = 0
     while not out.exists():
         run = subprocess.Popen([sys.executable, "-c", code, str(text), str(folder), str(out)])
         if num_kills < 6:
-            before = building._num_finished(work_folder(out))
+            before = resume._num_finished(work_folder(out))
             wait_until(
                 lambda run=run, before=before: (
                     run.poll() is not None
-                    or building._num_finished(work_folder(out)) > before + draw.randrange(8)
+                    or resume._num_finished(work_folder(out)) > before + draw.randrange(8)
                 )
             )
             time.sleep(draw.random() * 0.05)

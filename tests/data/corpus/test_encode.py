@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from glassbert.data.corpus import encode
 from glassbert.data.corpus.encode import BlockEncoder, DocumentEncoder, RunEncoder, part_sentences
-from glassbert.data.corpus.stream import find_sources, read_blocks
 from glassbert.errors import UserError
 from glassbert.text.documents import Form, Part
 from glassbert.text.files import read_lines
 from glassbert.text.segment import DictionarySegmenter
+from glassbert.text.sources import find_sources, read_blocks
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 

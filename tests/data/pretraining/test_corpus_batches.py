@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassbert.data.corpus.manifest import Manifest
-from glassbert.data.corpus.shards import Corpus, CorpusWriter, Tokens, ids_dtype
+from glassbert.data.corpus.reader import Corpus
+from glassbert.data.corpus.shards import CorpusWriter, Tokens, ids_dtype
 from glassbert.data.pretraining.batches import PretrainBatch
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.data.pretraining.examples import NO_PAIR

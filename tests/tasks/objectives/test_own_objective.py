@@ -16,9 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassbert.config import ModelConfig
-from glassbert.data.corpus.build import BuildSettings, build_corpus
-from glassbert.data.corpus.shards import Corpus
-from glassbert.data.corpus.stream import find_sources
+from glassbert.data.corpus.build import build_corpus
+from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.batches import Labels, PretrainBatch
 from glassbert.data.pretraining.examples import Singles
 from glassbert.data.pretraining.masking import Masking

@@ -164,7 +164,7 @@ def test_ids_of_another_vocabulary_are_refused(tokenizer: SubwordTokenizer, id_:
 
 
 def test_one_string_in_place_of_many_is_refused(tokenizer: SubwordTokenizer) -> None:
-    with pytest.raises(UserError, match="put it into a list"):
+    with pytest.raises(UserError, match="wrap it in a list"):
         tokenizer.ids_of_batch("text")
 
 

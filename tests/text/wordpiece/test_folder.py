@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from glassbert.errors import ModelError
+from glassbert.errors import ModelError, UserError
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
-from glassbert.text.wordpiece.folder import TokenizerSettings
+from glassbert.text.wordpiece.folder import check_replaceable, holds_model
+from glassbert.text.wordpiece.settings import TokenizerSettings
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 VOCABULARY = Vocabulary((*SPECIALS, "hello", "##s", "é", "e", "北", ",", "Hello"))
@@ -97,7 +98,7 @@ CONFIG, ENGINE = "tokenizer_config.json", "tokenizer.json"
     [
         (CONFIG, lambda c: c.update(do_lower_case=True), "do_lower_case is True in .* lowercase is False in"),
         (CONFIG, lambda c: c.update(tokenize_chinese_chars=False), "tokenize_chinese_chars is False in"),
-        (CONFIG, lambda c: c.update(do_lower_case="yes"), "do_lower_case is 'yes'; true or false"),
+        (CONFIG, lambda c: c.update(do_lower_case="yes"), "do_lower_case is 'yes'; expected true or false"),
         (CONFIG, lambda c: c.update(cls_token="<s>"), "cls_token is '<s>'; only '\\[CLS\\]'"),
         (CONFIG, lambda c: c.update(model_max_length=0), "length limit is 0"),
         (CONFIG, lambda c: c.update(added_tokens_decoder={"9": {"content": "<x>"}}), "added token '<x>'"),
@@ -136,7 +137,7 @@ def test_specials_written_as_objects_are_understood(folder: Path) -> None:
 def test_a_folder_without_a_vocabulary_says_so(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="nope: no such folder"):
         Tokenizer.load(tmp_path / "nope")
-    with pytest.raises(ModelError, match="holds neither vocab.txt nor tokenizer.json"):
+    with pytest.raises(ModelError, match="neither vocab.txt nor tokenizer.json in it"):
         Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{not json")
     with pytest.raises(ModelError, match=r"tokenizer\.json: not JSON"):
@@ -144,3 +145,57 @@ def test_a_folder_without_a_vocabulary_says_so(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("[1]")
     with pytest.raises(ModelError, match=r"tokenizer\.json: expected a JSON object, found a list"):
         Tokenizer.load(tmp_path)
+
+
+def rename(vocabulary: dict[str, int], old: str, new: str) -> None:
+    vocabulary[new] = vocabulary.pop(old)
+
+
+def test_a_difference_in_a_row_that_no_text_can_give_is_reported_and_not_refused(tmp_path: Path) -> None:
+    Tokenizer(Vocabulary((*SPECIALS, "a", "\u2028", "##\u2028"))).save(tmp_path)
+    change(tmp_path / ENGINE, lambda e: rename(e["model"]["vocab"], "\u2028", ""))
+    change(tmp_path / ENGINE, lambda e: rename(e["model"]["vocab"], "##\u2028", "##"))
+    tokenizer = Tokenizer.load(tmp_path)
+    assert tokenizer.vocabulary.pieces[5:] == ("a", "\u2028", "##\u2028")
+    assert tokenizer.assumptions == (
+        "rows that no text can give do not matter: tokenizer.json differs in 2 of them, such as row 6, '' "
+        "instead of '\\u2028'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("a", "b"), ("\u2028", "b"), ("a", "\u2029"), ("[unused1]", "b"), ("##c", "##d")]
+)
+def test_a_difference_in_a_row_that_text_can_give_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    Tokenizer(Vocabulary((*SPECIALS, "[unused1]", "a", "##c", "\u2028"))).save(tmp_path)
+    change(tmp_path / ENGINE, lambda e: rename(e["model"]["vocab"], old, new))
+    with pytest.raises(ModelError, match=r"vocab.txt \(9 pieces\) differs from model.vocab"):
+        Tokenizer.load(tmp_path)
+
+
+def test_specials_in_another_order_are_refused(tmp_path: Path) -> None:
+    Tokenizer(Vocabulary((*SPECIALS, "a"))).save(tmp_path)
+    Vocabulary(("[UNK]", "[PAD]", *SPECIALS[2:], "a")).save(tmp_path / "vocab.txt")
+    with pytest.raises(ModelError, match="differs from model.vocab"):
+        Tokenizer.load(tmp_path)
+
+
+def test_an_empty_row_of_tokenizer_json_alone_is_read_and_reported(tmp_path: Path) -> None:
+    Tokenizer(Vocabulary((*SPECIALS, "a", "\u2028"))).save(tmp_path)
+    change(tmp_path / ENGINE, lambda e: rename(e["model"]["vocab"], "\u2028", ""))
+    (tmp_path / "vocab.txt").unlink()
+    tokenizer = Tokenizer.load(tmp_path)
+    assert len(tokenizer) == 7
+    assert "tokenizer.json differs in 1 of them, such as row 6" in tokenizer.assumptions[0]
+
+
+def test_a_vocabulary_is_replaced_only_if_asked_and_never_within_a_model(folder: Path) -> None:
+    with pytest.raises(UserError, match="holds a vocabulary; .*--force"):
+        check_replaceable(str(folder), may_replace=False)
+    check_replaceable(folder, may_replace=True)
+    (folder / "config.json").write_text("{}")
+    assert holds_model(folder)
+    with pytest.raises(UserError, match="holds a model"):
+        check_replaceable(folder, may_replace=True)
+    with pytest.raises(UserError, match="is a file"):
+        check_replaceable(folder / "vocab.txt", may_replace=True)

@@ -1,21 +1,21 @@
+import json
 import os
 import pydoc_data.topics
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from glassbert.errors import DataError, UserError
 from glassbert.text.inspection import inspect_vocabulary
 from glassbert.text.vocabulary import SPECIALS
 from glassbert.text.wordpiece.learn import (
     LearnedVocabulary,
+    LearnFields,
     LearnSettings,
-    Merger,
     choose_alphabet,
     learn_vocabulary,
 )
@@ -37,12 +37,10 @@ GOLDEN_SHA256 = "292ac08d8036c7336ecbabd9156a6d2aba10cd8de0d181933f24fae5af82c7d
 
 LEARN = """
 import sys
-from pathlib import Path
-from glassbert.text.wordpiece.learn import LearnSettings, learn_vocabulary
+from glassbert.text.wordpiece.learn import learn_vocabulary
 
 if __name__ == "__main__":
-    settings = LearnSettings(size=1500, processes=int(sys.argv[1]), max_words=1500)
-    learned = learn_vocabulary([Path(sys.argv[2])], settings)
+    learned = learn_vocabulary(sys.argv[2], size=1500, processes=int(sys.argv[1]), max_words=1500)
     assert learned.report.num_pruned_words > 0, "the text is to be long enough for pruning"
     print(learned.vocabulary.sha256)
 """
@@ -66,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def learn(path: Path, size: int, **rules: object) -> LearnedVocabulary:
-    return learn_vocabulary([path], LearnSettings(size=size, **rules))  # type: ignore[arg-type]
+    return learn_vocabulary(path, size=size, **rules)  # type: ignore[typeddict-item]
 
 
 def test_bytes_do_not_depend_on_processes_or_hash_seed(folder: Path, tmp_path: Path) -> None:
@@ -112,53 +110,6 @@ def test_rows_come_in_the_order_specials_unused_alphabet_merges(tmp_path: Path) 
     assert pieces[14:] == ("ab", "##ab", "abab")
 
 
-def test_a_tie_goes_to_the_pair_that_stands_earlier_in_the_vocabulary() -> None:
-    merger = Merger(["a", "b", "c", "##a", "##b", "##c"], Counter({"ca": 3, "ba": 3, "bc": 3, "ab": 2}))
-    assert list(merger.learn(3, 1)) == [1, 2, 3]
-    assert merger.pieces[6:] == ["ba", "bc", "ca"]
-
-
-def merge_naively(alphabet: list[str], counts: dict[str, int], num_wanted: int, min_count: int) -> list[str]:
-    """Count all pairs anew for each merge."""
-    pieces = list(alphabet)
-    words = {word: [word[0], *(f"##{character}" for character in word[1:])] for word in counts}
-    while len(pieces) - len(alphabet) < num_wanted:
-        pairs: Counter[tuple[str, str]] = Counter()
-        for word, spelled in words.items():
-            for pair in zip(spelled, spelled[1:], strict=False):
-                pairs[pair] += counts[word]
-        ranked = sorted(pairs.items(), key=lambda item: (-item[1], *map(pieces.index, item[0])))
-        if not ranked or ranked[0][1] < min_count:
-            break
-        left, right = ranked[0][0]
-        merged = left + right[2:]
-        assert merged not in pieces
-        pieces.append(merged)
-        for spelled in words.values():
-            index = 0
-            while index < len(spelled) - 1:
-                if spelled[index : index + 2] == [left, right]:
-                    spelled[index : index + 2] = [merged]
-                index += 1
-    return pieces
-
-
-@given(
-    counts=st.dictionaries(st.text(alphabet="abc", min_size=1, max_size=9), st.integers(1, 5), max_size=12),
-    num_wanted=st.integers(0, 25),
-    min_count=st.integers(1, 4),
-)
-@settings(max_examples=200, deadline=None)
-def test_incremental_merging_equals_counting_anew_each_time(
-    counts: dict[str, int], num_wanted: int, min_count: int
-) -> None:
-    alphabet = ["a", "b", "c", "##a", "##b", "##c"]
-    merger = Merger(alphabet, Counter(counts))
-    for _ in merger.learn(num_wanted, min_count):
-        pass
-    assert merger.pieces == merge_naively(alphabet, counts, num_wanted, min_count)
-
-
 def test_uncased_text_loses_capitals_and_accents_and_cased_text_keeps_them(small: Path) -> None:
     uncased, cased = (
         set("".join(learn(small, 260, cased=cased).vocabulary.pieces[5:])) for cased in (False, True)
@@ -183,7 +134,7 @@ def test_the_alphabet_stops_where_the_coverage_is_reached() -> None:
     assert capped.characters == ("a", "中")
 
 
-def test_what_is_left_out_is_told(tmp_path: Path) -> None:
+def test_what_is_left_out_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text(f"aa aa aa ab ab aq {'a' * 101}", encoding="utf-8")
     report = learn(path, 10, max_alphabet=2).report
@@ -225,13 +176,51 @@ def test_text_without_a_word_is_refused(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "rules", [{"size": 0}, {"min_count": 0}, {"alphabet_coverage": 1.1}, {"processes": 0}, {"num_unused": -1}]
 )
-def test_settings_without_sense_are_refused(rules: dict[str, float]) -> None:
+def test_impossible_settings_are_refused(rules: dict[str, float]) -> None:
     with pytest.raises(UserError, match=next(iter(rules))):
         LearnSettings(**({"size": 100} | rules))  # type: ignore[arg-type]
 
 
 def test_progress_names_both_stages_and_never_passes_the_total(small: Path) -> None:
     calls: list[tuple[int, int, str]] = []
-    learn_vocabulary([small], LearnSettings(size=260), lambda *call: calls.append(call))
+    learn_vocabulary([small], LearnSettings(size=260), on_progress=lambda *call: calls.append(call))
     assert {stage for _, _, stage in calls} == {"count words", "merge pieces"}
     assert all(0 < done <= total for done, total, _ in calls)
+
+
+def test_settings_may_be_an_object_or_keywords_but_not_both(small: Path) -> None:
+    assert {*LearnFields.__annotations__} == {field.name for field in fields(LearnSettings)}
+    by_object = learn_vocabulary(small, LearnSettings(size=260, cased=True))
+    assert by_object.vocabulary == learn(small, 260, cased=True).vocabulary
+    assert not by_object.tokenizer.settings.lowercase
+    with pytest.raises(UserError, match="got settings and cased"):
+        learn_vocabulary(small, LearnSettings(size=260), cased=True)
+    with pytest.raises(UserError, match="size=8000"):
+        learn_vocabulary(small)
+
+
+def test_a_folder_to_write_is_checked_before_any_text_is_read(small: Path, tmp_path: Path) -> None:
+    learned = learn_vocabulary(small, size=260, out=tmp_path / "out")
+    assert Tokenizer.load(tmp_path / "out").vocabulary == learned.vocabulary
+    with pytest.raises(UserError, match="holds a vocabulary"):
+        learn_vocabulary(tmp_path / "nope.txt", size=260, out=tmp_path / "out")
+    learn_vocabulary(small, size=261, out=tmp_path / "out", may_replace=True)
+    assert len(Tokenizer.load(tmp_path / "out")) == 261
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.raw"])
+def test_the_syntax_of_json_lines_is_not_learned_whatever_the_name(
+    small: Path, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(
+        "".join(json.dumps({"title": "=#{}", "text": line}) + "\n" for line in small.read_text().splitlines())
+    )
+    assert learn(path, 260).vocabulary == learn(small, 260).vocabulary
+
+
+def test_the_marks_of_wikitext_headings_are_not_learned(tmp_path: Path) -> None:
+    path = tmp_path / "wiki.txt"
+    path.write_text(" = Cats = \n \n Cats sleep . \n \n = = Food = = \n \n They eat . \n")
+    assert "=" not in learn(path, 36, alphabet_coverage=1.0).vocabulary
+    assert "=" in learn(path, 36, alphabet_coverage=1.0, form="documents").vocabulary

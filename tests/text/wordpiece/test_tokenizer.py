@@ -11,7 +11,7 @@ from glassbert.errors import UserError
 from glassbert.text.normalise import normalise
 from glassbert.text.vocabulary import SPECIALS, UNK, Vocabulary
 from glassbert.text.wordpiece.reference import ReferenceTokenizer
-from glassbert.text.wordpiece.tokenizer import Cut, Encoding, Tokenizer
+from glassbert.text.wordpiece.tokenizer import _STREAM_TEXTS, Cut, Encoding, Pieces, Tokenizer
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "tokenizer.json").read_text(encoding="utf-8"))
 VOCABULARY = Vocabulary(tuple(GOLDEN["pieces"]))
@@ -224,11 +224,48 @@ def test_an_id_outside_the_vocabulary_is_named(id_: int) -> None:
         (lambda: TOKENIZER.encode("a", max_length=1), "max_length=1 has no room for the 2 specials"),
         (lambda: TOKENIZER.encode("a", "b", max_length=2), "max_length=2 has no room for the 3 specials"),
         (lambda: TOKENIZER.encode("a", keep="middle"), "keep='middle' is not known"),
-        (lambda: TOKENIZER.encode_batch(["a", "b"], ["c"]), "2 texts came with 1 pairs"),
-        (lambda: TOKENIZER.encode_batch("ab"), "put it into a list"),
-        (lambda: TOKENIZER.encode(None), "must be a string; NoneType came"),
+        (lambda: TOKENIZER.encode_batch(["a", "b"], ["c"]), "got 2 texts and 1 pairs"),
+        (lambda: TOKENIZER.encode_batch("ab"), "wrap it in a list"),
+        (lambda: TOKENIZER.encode(None), "expected texts that are str, got a NoneType"),
     ],
 )
 def test_a_wrong_call_says_what_to_do(call, message: str) -> None:
     with pytest.raises(UserError, match=message):
         call()
+
+
+class CountingTokenizer(Tokenizer):
+    """Records what it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(Vocabulary((*SPECIALS, *"abc")))
+        self.asked: list[list[str]] = []
+
+    def pieces_of_batch(self, texts: list[str], **options: bool) -> list[Pieces]:  # type: ignore[override]
+        self.asked.append(list(texts))
+        return super().pieces_of_batch(texts, **options)
+
+
+def test_pieces_come_in_order_and_equal_texts_are_cut_once() -> None:
+    tokenizer = CountingTokenizer()
+    texts = ["a b", "c", "a b", "a b", ""]
+    assert list(tokenizer.stream_pieces(texts)) == [tokenizer.pieces_of(text) for text in texts]
+    assert tokenizer.asked[0] == ["a b", "c", ""]
+
+
+def test_only_a_few_texts_are_held_at_a_time() -> None:
+    tokenizer = CountingTokenizer()
+    texts = [
+        " ".join("abc"[number % 3] for number in range(length)) for length in range(2 * _STREAM_TEXTS + 3)
+    ]
+    stream = tokenizer.stream_pieces(texts)
+    next(stream)
+    assert len(tokenizer.asked) == 1
+    assert len(list(stream)) == len(texts) - 1
+    assert [len(asked) for asked in tokenizer.asked] == [_STREAM_TEXTS, _STREAM_TEXTS, 3]
+
+
+def test_calling_a_tokenizer_encodes_and_it_says_what_it_is() -> None:
+    assert TOKENIZER("a", "b") == TOKENIZER.encode("a", "b")
+    assert len(TOKENIZER) == len(VOCABULARY)
+    assert repr(TOKENIZERS[False]) == f"<Tokenizer: {len(VOCABULARY)} pieces, cased, max_length=512>"

@@ -145,3 +145,20 @@ def test_the_golden_file_is_what_transformers_gives_today(tmp_path: Path) -> Non
     (tmp_path / "make_tokenizer.py").write_bytes(script)
     subprocess.run([sys.executable, tmp_path / "make_tokenizer.py"], check=True)
     assert (tmp_path / "tokenizer.json").read_bytes() == (GOLDEN / "tokenizer.json").read_bytes()
+
+
+def test_the_chinese_vocabulary_beside_what_transformers_saved_of_it_is_read(
+    shared_data: Path, tmp_path: Path
+) -> None:
+    """transformers strips U+2028 from two rows, which no text can give."""
+    from transformers import BertTokenizer
+
+    raw = gzip.decompress((shared_data / "vocab" / "bert-base-chinese.txt.gz").read_bytes())
+    (tmp_path / "vocab.txt").write_bytes(raw)
+    BertTokenizer.from_pretrained(tmp_path).save_pretrained(tmp_path)
+    assert (tmp_path / "tokenizer.json").exists()
+    both = Tokenizer.load(tmp_path)
+    assert both.vocabulary == released_vocabulary(shared_data, "bert-base-chinese")
+    assert [note for note in both.assumptions if "differs in 2 of them, such as row 343" in note]
+    (tmp_path / "vocab.txt").unlink()
+    assert Tokenizer.load(tmp_path).encode("北京 ABC") == both.encode("北京 ABC")

@@ -1,4 +1,4 @@
-"""Look at text before a corpus is built of it: what it is, and what would go wrong, where, and what to do."""
+"""Check text before a corpus is built: what it is, what would go wrong, where, and what to do."""
 
 import tempfile
 from collections import Counter
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from glassbert.data.corpus.duplicates import MIN_CHARACTERS, RepetitionCounter, Repetitions
 from glassbert.data.corpus.near_duplicates import MIN_SIMILARITY, NearDuplicateFinder, NearDuplicates
-from glassbert.data.corpus.stream import OnRead, read_blocks
 from glassbert.data.corpus.survey import LONG_LINE_CHARACTERS, Examiner, TextFacts, file_and_line
 from glassbert.errors import DataError
-from glassbert.text.documents import AmbiguousForm, Form, TextSource, detect_form
-from glassbert.text.word_counts import input_files
+from glassbert.model_names import model_folder
+from glassbert.text.documents import AmbiguousForm, Form, TextSource
+from glassbert.text.files import Log, to_stderr
+from glassbert.text.sources import OnRead, Sources, find_sources, read_blocks
 from glassbert.text.workers import map_in_order
 
 Level = Literal["error", "warning"]
@@ -33,7 +34,7 @@ class Finding:
     """Something that would go wrong."""
 
     level: Level
-    """`error` when `corpus build` would stop at it."""
+    """`error` if `corpus build` would stop at it."""
     kind: str
     message: str
     """Where it is, what it is, and what to do."""
@@ -51,7 +52,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What text is, and what would go wrong with it."""
+    """What a text is, and what would go wrong with it."""
 
     forms: dict[Form, int]
     """How many files have each."""
@@ -66,12 +67,12 @@ class CheckReport:
     scripts: dict[str, float]
     """Share of the letters."""
     num_compared_lines: int
-    """Lines that are long enough for a repetition to mean something."""
+    """Lines that are long enough for a repetition to matter."""
     num_repeated_lines: int
-    """Lines that came before, word for word."""
+    """Lines that are the same as an earlier one."""
     num_compared_documents: int
     num_near_duplicates: int
-    """Documents that have nearly all in common with one before."""
+    """Documents that have nearly everything in common with an earlier one."""
     num_tokens: int | None
     num_unknown: int | None
     """Words that become [UNK]."""
@@ -79,24 +80,36 @@ class CheckReport:
     findings: tuple[Finding, ...]
 
 
-def check_text(
-    paths: Sequence[Path],
+def check_corpus(
+    files: str | Path | Sequence[str | Path],
     *,
     form: Form | None = None,
-    tokenizer_folder: Path | None = None,
+    tokenizer: str | Path | None = None,
     processes: int = 1,
+    log: Log = to_stderr,
     on_read: OnRead | None = None,
 ) -> CheckReport:
-    """Examine text files; what cannot be read is a finding, and the other files are still examined."""
+    """Examine text files; one that cannot be read is a finding, and the others are still examined.
+
+    Args:
+        files: Text files, plain or packed, or folders of them.
+        form: As for `build_corpus`.
+        tokenizer: Folder with a vocabulary, to count unknown words.
+        log: Receives lines for the user.
+    """
     findings: list[Finding] = []
-    texts = list(_readable(input_files(paths), form, findings))
+    texts = _find_sources(files, form, findings).texts
     facts = TextFacts()
-    with tempfile.TemporaryDirectory() as folder:
-        lines, documents = RepetitionCounter(Path(folder)), NearDuplicateFinder(Path(folder))
+    folder = None if tokenizer is None else model_folder(tokenizer)
+    with tempfile.TemporaryDirectory() as scratch:
+        lines, documents = RepetitionCounter(Path(scratch)), NearDuplicateFinder(Path(scratch))
         blocks = read_blocks(
-            texts, on_read, lambda error: findings.append(Finding("error", "reading", str(error)))
+            texts,
+            log=log,
+            on_read=on_read,
+            on_error=lambda error: findings.append(Finding("error", "reading", str(error))),
         )
-        for block in map_in_order(Examiner(tokenizer_folder), blocks, processes):
+        for block in map_in_order(Examiner(folder), blocks, processes):
             facts.add(block.facts)
             lines.add(block.line_hashes, block.line_places)
             documents.add(block.document_places, block.document_signatures)
@@ -105,7 +118,18 @@ def check_text(
     findings += _boundary_findings(facts)
     findings += _duplicate_findings(repeated, alike, texts)
     findings.sort(key=lambda finding: finding.level != "error")
-    has_tokenizer = tokenizer_folder is not None
+    return _report(texts, facts, repeated, alike, findings, has_tokenizer=folder is not None)
+
+
+def _report(
+    texts: Sequence[TextSource],
+    facts: TextFacts,
+    repeated: Repetitions,
+    alike: NearDuplicates,
+    findings: Sequence[Finding],
+    *,
+    has_tokenizer: bool,
+) -> CheckReport:
     return CheckReport(
         forms=dict(Counter(text.form for text in texts)),
         num_bytes=facts.counts["bytes"],
@@ -128,28 +152,27 @@ def check_text(
     )
 
 
-def _readable(paths: Sequence[Path], form: Form | None, findings: list[Finding]) -> Iterator[TextSource]:
-    """Yield the files that can be examined; one without a form is read by its blank lines."""
-    for path in paths:
-        try:
-            found = detect_form(path, form)
-        except AmbiguousForm as error:
-            findings.append(Finding("error", "form", str(error)))
-            found = "sentences"
-        except DataError as error:
-            findings.append(Finding("error", "reading", str(error)))
-            continue
-        if found is None:
-            findings.append(Finding("warning", "empty", f"{path}: no text in it; it would be left out"))
-        else:
-            yield TextSource(path, found)
+def _find_sources(
+    files: str | Path | Sequence[str | Path], form: Form | None, findings: list[Finding]
+) -> Sources:
+    """Return the files that can be examined; one that shows no form is read by its blank lines."""
+
+    def on_error(error: DataError) -> Form | None:
+        is_ambiguous = isinstance(error, AmbiguousForm)
+        findings.append(Finding("error", "form" if is_ambiguous else "reading", str(error)))
+        return "sentences" if is_ambiguous else None
+
+    sources = find_sources(files, form, on_error=on_error)
+    for path in sources.empty:
+        findings.append(Finding("warning", "empty", f"{path}: no text in it; it would be left out"))
+    return sources
 
 
 def _text_findings(facts: TextFacts) -> Iterator[Finding]:
-    """Tell what is wrong with the text itself, with the first line where it is."""
+    """Yield what is wrong with the text itself, with the first line of each problem."""
     messages = {
         "control": "{} lines hold control characters, which the tokenizer deletes; is all of it text?",
-        "replacement": "{} lines hold U+FFFD, where bytes were lost; make the text again from its source",
+        "replacement": "{} lines hold U+FFFD, where bytes were lost; extract the text again from its source",
         "twice_encoded": "{} lines look like UTF-8 that was read as Latin-1; encode them to Latin-1 and read "
         "that as UTF-8",
         "markup": "HTML in {} of the lines would be learned as text; strip tags and entities first",
@@ -201,14 +224,14 @@ def _duplicate_findings(
 
     if repeated.num_repeated > _MAX_REPEATED_RATE * repeated.num_total:
         examples = "; ".join(
-            f"{place(one.first_place)} comes {one.count:,} times, again at {place(one.second_place)}"
+            f"{place(one.first_place)} occurs {one.count:,} times, next at {place(one.second_place)}"
             for one in repeated.most_frequent
         )
         yield Finding(
             "warning",
             "repeated_lines",
             f"{repeated.num_repeated:,} of {repeated.num_total:,} lines of {MIN_CHARACTERS} or more "
-            f"characters came before ({examples}); add --drop-duplicates to `corpus build`",
+            f"characters repeat an earlier one ({examples}); add --drop-duplicates to `corpus build`",
         )
     if alike.num_found:
         examples = "; ".join(
@@ -218,7 +241,7 @@ def _duplicate_findings(
             "warning",
             "near_duplicates",
             f"{alike.num_found:,} of {alike.num_compared:,} documents have {MIN_SIMILARITY:.0%} or more in "
-            f"common with one before ({examples}); remove them, or the model learns them by heart",
+            f"common with an earlier one ({examples}); remove them, or the model learns them by heart",
         )
 
 

@@ -1,8 +1,8 @@
-"""Lines that came before: dropped from a stream, or counted exactly in bounded memory."""
+"""Repeated lines: dropped from a stream, or counted exactly in bounded memory."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from glassbert.text.documents import Part
 
 MIN_CHARACTERS = 16
-"""A shorter line, such as a heading or a thank-you, may come again in good text."""
+"""A shorter line, such as a heading or a thank-you, may repeat in good text."""
 
 _NUM_BUCKETS = 64
 _RECORD = np.dtype([("hash", "<u8"), ("place", "<u8")])
 
 
 def text_hash(text: str) -> int:
-    """Return 64 bits that stand for ``text``; among a billion lines, hardly ever do two share them."""
+    """Return a 64-bit hash of ``text``; even among a billion lines, collisions are very rare."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 
@@ -31,7 +31,7 @@ class SeenHashes:
         self._sorted: list[NDArray[np.uint64]] = []
 
     def add(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Return which of ``hashes`` came for the first time, here or ever."""
+        """Add ``hashes`` and return which of them are new, the first occurrence of each."""
         unique, first = np.unique(hashes, return_index=True)
         is_new = np.ones(len(unique), dtype=np.bool_)
         for seen in self._sorted:
@@ -50,14 +50,14 @@ class SeenHashes:
 
 
 class DuplicateFilter:
-    """Blank out lines that came before, anywhere in the corpus."""
+    """Blank out lines that repeat an earlier one, anywhere in the corpus."""
 
     def __init__(self) -> None:
         self.num_dropped = 0
         self._seen = SeenHashes()
 
     def __call__(self, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """Return ``parts`` with each repeated line as a blank one."""
+        """Return ``parts`` with each repeated line replaced by a blank one."""
         places, hashes = [], []
         for part_index, part in enumerate(parts):
             for line_index, line in enumerate(part.lines):
@@ -72,7 +72,7 @@ class DuplicateFilter:
         for part_index, line_index in dropped:
             lines[part_index][line_index] = ""
         return tuple(
-            replace(part, lines=tuple(lines[index])) if index in lines else part
+            part._replace(lines=tuple(lines[index])) if index in lines else part
             for index, part in enumerate(parts)
         )
 
@@ -88,7 +88,7 @@ class Repetition:
 
 @dataclass(frozen=True)
 class Repetitions:
-    """How much of what was counted had come before."""
+    """How many of the texts were repetitions."""
 
     num_total: int
     num_repeated: int
@@ -97,14 +97,14 @@ class Repetitions:
 
 
 class RepetitionCounter:
-    """Count repeated texts exactly: their hashes wait in files, and one file at a time is looked at."""
+    """Count repeated texts exactly: their hashes are kept in files, which are sorted one at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._paths = [folder / f"hashes-{bucket:02d}" for bucket in range(_NUM_BUCKETS)]
         self._files: list[BinaryIO] = [path.open("wb") for path in self._paths]
 
     def add(self, hashes: NDArray[np.uint64], places: NDArray[np.uint64]) -> None:
-        """Count texts; their places are any numbers by which the caller finds them again."""
+        """Count texts; their places are any numbers that identify them to the caller."""
         records = np.empty(len(hashes), dtype=_RECORD)
         records["hash"], records["place"] = hashes, places
         buckets = (hashes % np.uint64(_NUM_BUCKETS)).astype(np.int64)
@@ -114,7 +114,7 @@ class RepetitionCounter:
             file.write(records[order[start:stop]].tobytes())
 
     def finish(self, num_most_frequent: int) -> Repetitions:
-        """Return the counts, and the texts that occur most often, the first in the corpus before others."""
+        """Return the counts and the most frequent texts; at a tie, the first in the corpus."""
         for file in self._files:
             file.close()
         num_total = num_repeated = 0

@@ -1,8 +1,8 @@
 """Documents to tokens, at the speed that a corpus needs.
 
-The pieces of a run between spaces do not depend on what stands around it, and neither do those of a Chinese
-character. Most runs come again and again, so that looking them up is many times as fast as asking the engine,
-which only sees what has not been met before.
+The pieces of a run between spaces do not depend on its neighbours, and neither do those of a Chinese
+character. Most runs repeat, so that looking them up is many times as fast as asking the engine, which only
+sees new ones.
 """
 
 import re
@@ -15,15 +15,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from glassbert.data.corpus.shards import Tokens, ids_dtype, starts_word
+from glassbert.data.corpus.shards import Tokens, ids_dtype
 from glassbert.errors import UserError
+from glassbert.text.characters import CJK, DELETED
 from glassbert.text.documents import Part
+from glassbert.text.files import utf8_length
 from glassbert.text.segment import Segmenter, segmenter
 from glassbert.text.sentences import MAX_SENTENCE_CHARACTERS, split_sentences
-from glassbert.text.word_counts import ASCII_WORD, CJK, DELETED
 from glassbert.text.wordpiece.tokenizer import Tokenizer
+from glassbert.text.wordpiece.words import ascii_words
 
-# Bounds the memory of a process; a text of this many runs has met the frequent ones long before.
+# Bounds the memory of a process. The frequent runs are all among the first of this many.
 _MAX_KNOWN = 1 << 18
 
 _RUN = re.compile(f"[{CJK}]|[^\\s{CJK}]+")
@@ -33,7 +35,7 @@ _IS_CJK = re.compile(f"[{CJK}]")
 
 @dataclass(frozen=True)
 class Encoded:
-    """What became of a block of documents."""
+    """A block of documents as tokens."""
 
     tokens: Tokens
     document_numbers: NDArray[np.int64]
@@ -42,7 +44,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class BlockEncoder:
-    """Encode blocks of documents in any process: what it needs is read where it is called."""
+    """Encode blocks of documents in any process: the tokenizer is loaded where it is called."""
 
     tokenizer_folder: Path
     segmenter: str | None
@@ -59,11 +61,11 @@ class DocumentEncoder:
     def __init__(self, tokenizer: Tokenizer, words: Segmenter | None = None) -> None:
         if words is not None and not tokenizer.settings.tokenize_chinese_chars:
             raise UserError(
-                "a segmenter came with a tokenizer that does not set Chinese characters apart "
-                "(tokenize_chinese_chars=False); leave one of them out"
+                "a segmenter needs a tokenizer that makes each Chinese character a word, got "
+                "tokenize_chinese_chars=False; leave the segmenter out, or use another tokenizer"
             )
         self._encoder = RunEncoder(tokenizer)
-        self._starts_word = starts_word(tokenizer.vocabulary)
+        self._starts_word = tokenizer.vocabulary.starts_word
         self._words = words
 
     def encode(self, parts: Sequence[Part]) -> Encoded:
@@ -106,7 +108,7 @@ class DocumentEncoder:
 
 
 class RunEncoder:
-    """Give the ids that `Tokenizer.ids_of_batch` gives for plain text, and remember them."""
+    """Return the ids that `Tokenizer.ids_of_batch` gives for plain text, and remember them."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.dtype = ids_dtype(len(tokenizer.vocabulary))
@@ -116,11 +118,11 @@ class RunEncoder:
         self._known_words: dict[str, bytes] = {}
 
     def runs(self, text: str) -> list[str]:
-        """Return what of ``text`` has pieces of its own, whatever stands around it."""
+        """Return the runs of ``text`` whose pieces do not depend on their neighbours."""
         return runs(text, are_chinese_apart=self._settings.tokenize_chinese_chars)
 
     def encode(self, texts: Sequence[Sequence[str]]) -> list[bytes]:
-        """Return the ids of each text, which comes as its `runs`, in the bytes of ``dtype``."""
+        """Return the ids of each text, given as its `runs`, as bytes of ``dtype``."""
         if len(self._known) > _MAX_KNOWN:
             self._known.clear()
         self._learn(set(chain.from_iterable(texts)).difference(self._known))
@@ -128,14 +130,15 @@ class RunEncoder:
         return [b"".join(map(find, text)) for text in texts]
 
     def _learn(self, new: Iterable[str]) -> None:
-        """Look at runs for the first time; plain ASCII by its words, of which there are fewer."""
+        """Encode new runs; plain ASCII word by word, since there are fewer words than runs."""
         words_of: dict[str, list[str]] = {}
         others: list[str] = []
         for run in new:
-            if run.isascii() and run.isprintable():
-                words_of[run] = ASCII_WORD.findall(run.lower() if self._settings.lowercase else run)
-            else:
+            words = ascii_words(run, self._settings)
+            if words is None:
                 others.append(run)
+            else:
+                words_of[run] = words
         self._known.update(zip(others, self._ask_engine(others), strict=True))
         if len(self._known_words) > _MAX_KNOWN:
             self._known_words.clear()
@@ -151,7 +154,7 @@ class RunEncoder:
 
 
 def part_sentences(part: Part) -> list[str]:
-    """Return the sentences of a part; where each line is one, only a line that is too long is cut."""
+    """Return the sentences of a part; in the form sentences, only lines that are too long are cut."""
     lines = [stripped for line in part.lines if (stripped := line.strip())]
     if part.form != "sentences":
         return [sentence for line in lines for sentence in split_sentences(line)]
@@ -162,16 +165,11 @@ def part_sentences(part: Part) -> list[str]:
 
 
 def runs(text: str, *, are_chinese_apart: bool = True) -> list[str]:
-    """Return the Chinese characters, if they are to be apart, and all else between spaces, in order."""
+    """Return the runs between spaces, in order; each Chinese character alone if asked."""
     if text.isascii() and text.isprintable():
         return text.split()
     text = DELETED.sub("", text)
     return _RUN.findall(text) if are_chinese_apart and _IS_CJK.search(text) else text.split()
-
-
-def utf8_length(text: str) -> int:
-    """Return the number of bytes; half of a surrogate pair, which JSON can hold, counts too."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _runs_in_words(text: str, words: Segmenter) -> Iterator[tuple[str, bool]]:

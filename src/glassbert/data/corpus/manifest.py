@@ -11,15 +11,17 @@ from glassbert.errors import DataError
 from glassbert.storage import write_json
 
 MANIFEST = "manifest.json"
+HELD_OUT = "held-out"
+"""The folder within a corpus that holds the corpus of documents that are not trained on."""
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file that the text came from."""
+    """A file of text."""
 
     name: str
-    """Without its folder: the same files give the same manifest wherever they lie."""
+    """Without its folder: the same files give the same manifest wherever they are."""
     num_bytes: int
     """On disk."""
     sha256: str
@@ -44,7 +46,7 @@ class ShardInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a corpus folder says about itself. It does not tell when, where and on how many processes."""
+    """What a corpus holds and was made of, but not when, where and on how many processes."""
 
     version: int = VERSION
     vocab_sha256: str
@@ -54,15 +56,15 @@ class Manifest:
     dtype: str
     """Of the ids."""
     segmenter: str | None
-    """What found the Chinese words; None when each character is one."""
+    """What found the Chinese words; None if each character is a word."""
     shard_tokens: int
     """A shard ends with the first document that brings it to this size."""
     num_duplicate_lines_dropped: int | None
-    """None when repeated lines were kept uncounted."""
+    """None if repeated lines were kept."""
     held_out_share: float = 0.0
     """The share of documents that were put into a corpus of their own, not to be trained on."""
     is_held_out: bool = False
-    """Whether this is the corpus of those documents, or that of the others."""
+    """Whether this is the corpus of those documents."""
     sources: tuple[Source, ...]
     shards: tuple[ShardInfo, ...]
 
@@ -90,12 +92,12 @@ class Manifest:
 
     @property
     def has_documents(self) -> bool:
-        """Whether there is a document boundary at all, without which no sentence is from elsewhere."""
+        """Whether there is more than one document; without, no sentence is from another document."""
         return self.num_documents > 1
 
     @property
     def content_sha256(self) -> str:
-        """Stands for the text as it was cut into tokens, sentences and documents, wherever it lies."""
+        """Fingerprint of the text as tokens, sentences and documents, wherever the folder is."""
         sums = "".join(sha256 for shard in self.shards for _, sha256 in sorted(shard.sha256.items()))
         return hashlib.sha256(sums.encode("ascii")).hexdigest()
 
@@ -111,20 +113,20 @@ class Manifest:
         }
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
+    def load(cls, folder: str | Path) -> Self:
         """Read the manifest of a corpus folder."""
-        path = folder / MANIFEST
+        path = Path(folder) / MANIFEST
         try:
             content = json.loads(path.read_bytes())
         except FileNotFoundError:
             raise DataError(
-                f"no {MANIFEST} in {folder}; a folder written by `glassbert corpus build` is expected"
+                f"no {MANIFEST} in {folder}; expected a folder written by `glassbert corpus build`"
             ) from None
         except ValueError as error:
             raise DataError(f"{path}: not JSON ({error}); build the corpus again") from None
         if not isinstance(content, dict) or content.get("version") != VERSION:
             version = content.get("version") if isinstance(content, dict) else None
-            raise DataError(f"{path}: version {version}, {VERSION} is expected; build the corpus again")
+            raise DataError(f"{path}: got version {version}, expected {VERSION}; build the corpus again")
         try:
             manifest = cls.from_json(content)
         except (KeyError, TypeError) as error:
@@ -133,13 +135,13 @@ class Manifest:
             raise DataError(f"{path}: names no shard; build the corpus again")
         return manifest
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path) -> None:
         """Write the manifest."""
-        write_json(folder / MANIFEST, self.to_json())
+        write_json(Path(folder) / MANIFEST, self.to_json())
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the manifest that `to_json` made ``content`` of."""
+        """Return the manifest that `to_json` turned into ``content``."""
         return cls(
             **{name: content[name] for name in _PLAIN_FIELDS if name in content or name not in _NEW_FIELDS},
             sources=tuple(Source(**source) for source in content["sources"]),
@@ -147,12 +149,12 @@ class Manifest:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the manifest as JSON has it, with the totals before the long lists."""
+        """Return the manifest as a JSON object, with the totals before the long lists."""
         content = asdict(self)
         plain = {name: content[name] for name in _PLAIN_FIELDS}
         return {**plain, "totals": self.totals(), "sources": content["sources"], "shards": content["shards"]}
 
 
 _PLAIN_FIELDS = tuple(name for name in Manifest.__dataclass_fields__ if name not in ("sources", "shards"))
-# A corpus that was built before there were these has none of them.
+# Corpora that were built before these existed do not have them.
 _NEW_FIELDS = ("held_out_share", "is_held_out")

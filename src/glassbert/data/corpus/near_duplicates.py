@@ -2,7 +2,7 @@
 
 A document is the set of its shingles, runs of a few words. The smallest of their hashes, under many orders,
 make up its signature; two signatures agree in about the share of shingles that the documents have in common.
-Only documents that agree in a whole band of the signature are compared. Signatures wait in a file.
+Only documents that agree in a whole band of the signature are compared. Signatures are kept in a file.
 """
 
 import zlib
@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from glassbert.data.random import GOLDEN, mixed
+
 SIGNATURE_SIZE = 64
 MIN_SIMILARITY = 0.8
 """Share of common shingles from which two documents count as nearly the same."""
@@ -20,20 +22,19 @@ MIN_SIMILARITY = 0.8
 _SHINGLE_WORDS = 5
 _MIN_WORDS = 20
 _BAND_SIZE = 4
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 _Hashes = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
 class NearDuplicates:
-    """How many documents have a like before them."""
+    """How many documents are nearly the same as an earlier one."""
 
     num_compared: int
     """Documents that are long enough."""
     num_found: int
     examples: tuple[tuple[int, int, float], ...]
-    """Place of a document, place of an earlier one, and what share they have in common, by estimate."""
+    """Place of a document, place of an earlier one, and the estimated share that they have in common."""
 
 
 def signatures(documents: Sequence[Sequence[str]]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
@@ -45,9 +46,8 @@ def signatures(documents: Sequence[Sequence[str]]) -> tuple[NDArray[np.int64], N
     starts = np.cumsum([0, *map(len, shingles[:-1])])
     hashes = np.concatenate(shingles)
     result = np.empty((len(long_ones), SIGNATURE_SIZE), np.uint32)
-    for order, salt in enumerate(np.arange(1, SIGNATURE_SIZE + 1, dtype=np.uint64) * _GOLDEN):
-        mixed = _mixed(hashes + salt)
-        result[:, order] = np.minimum.reduceat(mixed, starts) >> np.uint64(32)
+    for order, salt in enumerate(np.arange(1, SIGNATURE_SIZE + 1, dtype=np.uint64) * np.uint64(GOLDEN)):
+        result[:, order] = np.minimum.reduceat(mixed(hashes + salt), starts) >> np.uint64(32)
     return np.array(long_ones, np.int64), result
 
 
@@ -60,12 +60,12 @@ class NearDuplicateFinder:
         self._places: list[NDArray[np.uint64]] = []
 
     def add(self, places: NDArray[np.uint64], found: NDArray[np.uint32]) -> None:
-        """Add documents; their places are any numbers by which the caller finds them again."""
+        """Add documents; their places are any numbers that identify them to the caller."""
         self._places.append(places)
         self._file.write(found.tobytes())
 
     def finish(self, num_examples: int) -> NearDuplicates:
-        """Return how many documents have a like before them."""
+        """Return how many documents are nearly the same as an earlier one."""
         self._file.close()
         places = np.concatenate([np.empty(0, np.uint64), *self._places])
         if len(places) < 2:
@@ -94,7 +94,7 @@ def _compare_band(
     """Compare each document with the first one that has the same hashes in this band."""
     keys = np.zeros(len(table), np.uint64)
     for column in range(band, band + _BAND_SIZE):
-        keys = _mixed(keys + table[:, column])
+        keys = mixed(keys + table[:, column])
     order = np.argsort(keys, kind="stable")
     is_first = np.concatenate(([True], np.diff(keys[order]) != 0))
     firsts = order[np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))]
@@ -113,12 +113,5 @@ def _shingles(words: Sequence[str]) -> _Hashes:
     hashes = np.fromiter((zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in words), np.uint64)
     result = np.zeros(len(hashes) - _SHINGLE_WORDS + 1, np.uint64)
     for offset in range(_SHINGLE_WORDS):
-        result = _mixed(result + hashes[offset : offset + len(result)])
+        result = mixed(result + hashes[offset : offset + len(result)])
     return result
-
-
-def _mixed(values: _Hashes) -> _Hashes:
-    """Return ``values`` with every bit depending on every other (the finaliser of splitmix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""What there is to know about a block of text before a corpus is built of it: facts that can be added up."""
+"""Facts about a block of text, to check it before a corpus is built; those of all blocks are added up."""
 
 import re
 import unicodedata
@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassbert.data.corpus.duplicates import MIN_CHARACTERS, text_hash
-from glassbert.data.corpus.encode import RunEncoder, part_sentences, runs, utf8_length
+from glassbert.data.corpus.encode import RunEncoder, part_sentences, runs
 from glassbert.data.corpus.near_duplicates import signatures
+from glassbert.text.characters import CJK
 from glassbert.text.documents import Part
+from glassbert.text.files import utf8_length
 from glassbert.text.sentences import MAX_SENTENCE_CHARACTERS
-from glassbert.text.word_counts import CJK, WordSplitter
 from glassbert.text.wordpiece.tokenizer import Tokenizer
+from glassbert.text.wordpiece.words import WordSplitter
 
 LONG_LINE_CHARACTERS = 100_000
 
@@ -37,7 +39,7 @@ _PROBLEMS = {
     "twice_encoded": _TWICE_ENCODED,
     "markup": _MARKUP,
 }
-# Most letters of any text are of these; the rest goes by its name in Unicode.
+# Most letters of any text are of these scripts; the others are counted by their Unicode names.
 _SCRIPTS = {
     "latin": re.compile("[A-Za-z\u00aa-\u024f\u1e00-\u1eff]+"),
     "chinese": re.compile(f"[{CJK}]+"),
@@ -49,13 +51,13 @@ _LINE_BITS = 40
 
 @dataclass
 class TextFacts:
-    """Counts over some text; `add` makes those of two texts those of both."""
+    """Counts over some text; `add` adds those of another text."""
 
     counts: Counter[str] = field(default_factory=Counter)
     scripts: Counter[str] = field(default_factory=Counter)
     """Letters by script."""
     unknown: Counter[str] = field(default_factory=Counter)
-    """Words that become [UNK]; the rarest are forgotten when there are very many."""
+    """Words that become [UNK]; the rarest are dropped if there are very many."""
     first_places: dict[str, tuple[Path, int]] = field(default_factory=dict)
     """File and line where each problem occurs first."""
     sentence_lengths: NDArray[np.int64] = field(
@@ -65,7 +67,7 @@ class TextFacts:
     longest_line: int = 0
 
     def add(self, other: "TextFacts") -> None:
-        """Add the facts of a text that comes later."""
+        """Add the facts of a later text."""
         self.counts += other.counts
         self.scripts += other.scripts
         self.unknown += other.unknown
@@ -78,12 +80,12 @@ class TextFacts:
 
 @dataclass(frozen=True)
 class BlockFacts:
-    """The facts of a block, and what must be compared with other blocks."""
+    """The facts of a block, and what is compared with other blocks."""
 
     facts: TextFacts
     line_hashes: NDArray[np.uint64]
     line_places: NDArray[np.uint64]
-    """As `place_of` gives them."""
+    """As `place_of` returns them."""
     document_places: NDArray[np.uint64]
     document_signatures: NDArray[np.uint32]
 
@@ -110,7 +112,7 @@ class Examiner:
         _examine_sentences(facts, parts, sentences)
         if encoder is not None:
             _examine_tokens(facts, encoder, [text for found in sentences for text in found])
-        # A document that comes in parts is compared part by part.
+        # A long document is compared part by part.
         compared, found = signatures([runs(" ".join(part.lines)) for part in parts])
         return BlockFacts(
             facts=facts,
@@ -124,7 +126,7 @@ class Examiner:
 
 
 class _Encoder(RunEncoder):
-    """Counts tokens, and finds the words that have no pieces."""
+    """Counts tokens and finds the words that become [UNK]."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         super().__init__(tokenizer)
@@ -157,7 +159,7 @@ def place_of(file: int, line: int) -> int:
 
 
 def file_and_line(place: int) -> tuple[int, int]:
-    """Return the file and the line that `place_of` made a number of."""
+    """Return the file and the line that `place_of` turned into a number."""
     return place >> _LINE_BITS, place & ((1 << _LINE_BITS) - 1)
 
 

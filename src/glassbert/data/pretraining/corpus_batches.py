@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from glassbert.data.corpus.shards import Corpus
+from glassbert.data.corpus.reader import Corpus
 from glassbert.data.epochs import Epochs
 from glassbert.data.pretraining.batches import Labels, PretrainBatch, fill_batches
 from glassbert.data.pretraining.examples import Arrangement, EpochPlan, Examples, plan_epoch

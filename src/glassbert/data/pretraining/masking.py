@@ -3,7 +3,6 @@
 Legend: T tokens of a packed batch, M tokens to predict.
 """
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +12,8 @@ from glassbert.data.pretraining.batches import Labels
 from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.data.random import Draw, below, uniform
 from glassbert.errors import UserError
-from glassbert.text.vocabulary import Vocabulary
+from glassbert.text.vocabulary import Vocabulary, is_unused
 
-_UNUSED = re.compile(r"\[unused\d+\]")
 _NEVER = 2.0  # above every roll
 
 
@@ -49,7 +47,7 @@ class Masker:
         self._mask_id = vocabulary.mask_id
         self.is_maskable = maskable(vocabulary)
         is_drawn = self.is_maskable.copy()
-        is_drawn[[id_ for id_, piece in enumerate(vocabulary.pieces) if _UNUSED.fullmatch(piece)]] = False
+        is_drawn[[id_ for id_, piece in enumerate(vocabulary.pieces) if is_unused(piece)]] = False
         self._replacements = np.flatnonzero(is_drawn)
         if not len(self._replacements):
             raise UserError("the vocabulary holds special and unused pieces only; there is no token to draw")

@@ -14,7 +14,7 @@ from glassbert.data.rows.record import Record
 from glassbert.data.rows.schema import Schema
 from glassbert.data.rows.tables import looks_like_tsv, read_csv, read_text, read_tsv
 from glassbert.errors import DataError, UserError
-from glassbert.text.word_counts import unpacked_name
+from glassbert.text.files import unpacked_name
 
 if TYPE_CHECKING:
     from glassbert.data.rows.source import Source

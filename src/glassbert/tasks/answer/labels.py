@@ -5,12 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from glassbert.data.corpus.shards import starts_word
 from glassbert.data.examples import AnswerExample, Span
 from glassbert.errors import DataError
 from glassbert.tasks.tag.scheme import PieceSpan, Placement, place
 from glassbert.text.alignment import as_offsets
-from glassbert.text.piece_stream import stream_pieces
 from glassbert.text.wordpiece.tokenizer import Pieces, Tokenizer
 
 
@@ -37,10 +35,10 @@ def placed_answer(
 
 def survey(examples: Sequence[AnswerExample], tokenizer: Tokenizer) -> tuple[Placement, list[int]]:
     """Return how the answers fall on pieces, and how many pieces each has."""
-    is_word_start = starts_word(tokenizer.vocabulary)
+    is_word_start = tokenizer.vocabulary.starts_word
     placement, lengths = Placement(), []
     contexts = [example.context for example in examples]
-    for example, pieces in zip(examples, stream_pieces(tokenizer, contexts), strict=True):
+    for example, pieces in zip(examples, tokenizer.stream_pieces(contexts), strict=True):
         placed, count = placed_answer(example, pieces, is_word_start)
         placement += count
         lengths += [span.stop - span.start for span in placed]

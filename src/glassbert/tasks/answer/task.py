@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassbert.config import ModelConfig
-from glassbert.data.corpus.shards import starts_word
 from glassbert.data.examples import AnswerExample, TaskName
 from glassbert.errors import DataError, UserError
 from glassbert.metrics.answers import (
@@ -55,7 +54,6 @@ from glassbert.tasks.task import (
 )
 from glassbert.text.alignment import as_offsets, characters_of_pieces, shares_character
 from glassbert.text.characters import is_chinese
-from glassbert.text.piece_stream import stream_pieces
 from glassbert.text.windows import Window
 from glassbert.text.wordpiece.tokenizer import Pieces, Tokenizer
 
@@ -250,7 +248,7 @@ class Extract:
         if not with_targets:
             rows = zip(examples, questions, self.tokenizer.ids_of_batch(contexts), strict=True)
             return [self._inputs_of(number, *row) for number, row in enumerate(rows)]
-        pieces = stream_pieces(self.tokenizer, contexts)
+        pieces = self.tokenizer.stream_pieces(contexts)
         return [
             self._inputs_of(number, example, question, of_context.ids, of_context)
             for number, (example, question, of_context) in enumerate(
@@ -366,7 +364,7 @@ class Extract:
 
     @cached_property
     def _starts_word(self) -> NDArray[np.bool_]:
-        return starts_word(self.tokenizer.vocabulary)
+        return self.tokenizer.vocabulary.starts_word
 
     def _inputs_of(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from torch import Tensor
 
-from glassbert.data.corpus.shards import Corpus
+from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.baseline import guessing_loss
 from glassbert.data.pretraining.batches import Labels
 from glassbert.data.pretraining.examples import Singles

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from glassbert.config import BertConfig, Head, ModelConfig
-from glassbert.data.corpus.shards import Corpus
+from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.batches import Labels, PretrainBatch
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.data.pretraining.examples import Arrangement

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from glassbert.data.corpus.shards import Corpus
+from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.batches import Labels, PretrainBatch
 from glassbert.data.pretraining.masking import Masking
 from glassbert.data.pretraining.packing import Moment, Packing

@@ -3,12 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from glassbert.data.corpus.shards import starts_word
 from glassbert.data.examples import Span, TagExample
 from glassbert.errors import DataError
 from glassbert.tasks.tag.scheme import Placement, place
 from glassbert.text.alignment import as_offsets
-from glassbert.text.piece_stream import stream_pieces
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 
@@ -48,9 +46,9 @@ def right_spans(example: TagExample) -> tuple[Span, ...]:
 
 def survey(examples: Sequence[TagExample], tokenizer: Tokenizer) -> Placement:
     """Return how the spans of all examples fall on pieces."""
-    is_word_start = starts_word(tokenizer.vocabulary)
+    is_word_start = tokenizer.vocabulary.starts_word
     placement = Placement()
     texts = [example.text for example in examples]
-    for example, pieces in zip(examples, stream_pieces(tokenizer, texts), strict=True):
+    for example, pieces in zip(examples, tokenizer.stream_pieces(texts), strict=True):
         placement += place(right_spans(example), as_offsets(pieces.offsets), is_word_start[pieces.ids])[1]
     return placement

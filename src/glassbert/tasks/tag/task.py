@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassbert.config import ModelConfig
-from glassbert.data.corpus.shards import starts_word
 from glassbert.data.examples import Span, TagExample, TaskName
 from glassbert.errors import ModelError
 from glassbert.metrics.calibration import Calibration, fit_temperature, probabilities, score_calibration
@@ -43,7 +42,6 @@ from glassbert.tasks.task import (
     with_specials,
 )
 from glassbert.text.alignment import Offsets, as_offsets, characters_of_pieces, shares_character
-from glassbert.text.piece_stream import stream_pieces
 from glassbert.text.windows import max_context, windows
 from glassbert.text.wordpiece.tokenizer import Pieces, Tokenizer
 
@@ -205,7 +203,7 @@ class Tag:
             return [self._inputs_of(number, ids, None) for number, ids in enumerate(ids_of_texts)]
         return [
             self._inputs_of(number, pieces.ids, self._target(examples[number], pieces))
-            for number, pieces in enumerate(stream_pieces(self.tokenizer, texts))
+            for number, pieces in enumerate(self.tokenizer.stream_pieces(texts))
         ]
 
     def losses(self, output: Output, inputs: Sequence[Input]) -> dict[str, Tensor]:
@@ -299,7 +297,7 @@ class Tag:
 
     @cached_property
     def _starts_word(self) -> NDArray[np.bool_]:
-        return starts_word(self.tokenizer.vocabulary)
+        return self.tokenizer.vocabulary.starts_word
 
     def _decoder(self) -> Decoder:
         transitions = None if self.extra is None else self.extra.transitions().detach().cpu().numpy()

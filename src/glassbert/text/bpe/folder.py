@@ -1,4 +1,4 @@
-"""The vocabulary files of a translator's folder: `tokenizer.json` and what transformers wants beside it."""
+"""The vocabulary files of a translator's folder: `tokenizer.json` and what transformers needs beside it."""
 
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ DEFAULT_MAX_LENGTH = 512
 _ENGINE, _CONFIG = "tokenizer.json", "tokenizer_config.json"
 
 
-def write_subwords(folder: Path, engine_json: str, *, max_length: int) -> None:
+def write_subwords(folder: str | Path, engine_json: str, *, max_length: int) -> None:
     """Write the files; ``engine_json`` is the engine's own form, which holds pieces and merges."""
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / _ENGINE, engine_json.encode("utf-8") + b"\n")
     config = {
@@ -27,8 +28,9 @@ def write_subwords(folder: Path, engine_json: str, *, max_length: int) -> None:
     write_json(folder / _CONFIG, config)
 
 
-def read_subwords(folder: Path) -> tuple[list[str], list[Merge], int]:
-    """Return the pieces, the merges and the longest text, in ids."""
+def read_subwords(folder: str | Path) -> tuple[list[str], list[Merge], int]:
+    """Return the pieces, the merges and the maximum length of a text, in ids."""
+    folder = Path(folder)
     path = folder / _ENGINE
     engine = read_json(path)
     model: dict[str, Any] = engine.get("model") or {}
@@ -50,8 +52,8 @@ def read_subwords(folder: Path) -> tuple[list[str], list[Merge], int]:
         max_length = int(settings.get("model_max_length", DEFAULT_MAX_LENGTH))
     except (KeyError, ValueError, TypeError, AttributeError):
         raise ModelError(
-            f"{path}: model.vocab or model.merges is damaged, or model_max_length in {_CONFIG}; fetch the "
-            "folder again"
+            f"{path}: model.vocab or model.merges is damaged, or model_max_length in {_CONFIG}; "
+            "download the folder again"
         ) from None
     if sorted(by_id) != list(range(len(by_id))):
         raise ModelError(f"{path}: the ids of model.vocab are not 0 to {len(by_id) - 1}, each once")

@@ -1,7 +1,7 @@
 """Learn a reversible vocabulary from texts of any languages: the same one for the same texts, everywhere.
 
-The rows are: specials, the 256 bytes, the most frequent characters, then merges, most frequent first, as in
-`learn.py`.
+The rows are: specials, the 256 bytes, the most frequent characters, then merges, most frequent first; see
+`text/merging.py`.
 """
 
 import re
@@ -13,9 +13,9 @@ from itertools import islice
 from glassbert.errors import DataError, UserError
 from glassbert.text.bpe.pieces import BYTES, NUM_FIXED, SPECIALS, WORD
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
+from glassbert.text.merging import Merger, most_frequent_first
+from glassbert.text.tokenizer import for_engine
 from glassbert.text.word_counts import add_up
-from glassbert.text.wordpiece.learn import Merger, most_frequent_first
-from glassbert.text.wordpiece.tokenizer import for_engine
 
 _BLOCK_TEXTS = 1 << 14
 _NUM_EXAMPLES = 10
@@ -25,7 +25,7 @@ _words = re.compile(WORD).findall
 
 @dataclass(frozen=True, kw_only=True)
 class SubwordSettings:
-    """What kind of vocabulary is wanted."""
+    """Settings of a reversible vocabulary."""
 
     size: int = 8000
     """Rows of the vocabulary, specials and bytes included; met exactly."""
@@ -34,18 +34,18 @@ class SubwordSettings:
     min_count: int = 2
     """How often a pair of pieces must occur in the text to become a piece."""
     max_words: int = 1_000_000
-    """How many distinct words are held in memory; beyond it the rarest are dropped, and told."""
+    """How many distinct words are held in memory; beyond it the rarest are dropped, and reported."""
 
     def __post_init__(self) -> None:
         for name in ("size", "max_alphabet", "min_count", "max_words"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise UserError(f"{name}={value} makes no sense; use 1 or more")
+                raise UserError(f"{name}={value}; expected 1 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubwordReport:
-    """What was read, and how it is spelled."""
+    """What was read and how it is spelled."""
 
     num_words: int
     num_distinct_words: int

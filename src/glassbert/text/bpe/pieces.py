@@ -1,4 +1,4 @@
-"""What every reversible vocabulary holds, and how text is cut into the words that its pieces spell."""
+"""The fixed pieces of every reversible vocabulary, and how text is cut into words."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from glassbert.errors import ModelError
 Merge = tuple[str, str]
 
 PAD, END, UNKNOWN = SPECIALS = ("<pad>", "</s>", "<unk>")
-"""The last one is never met; other programs ask for it."""
+"""The last one never occurs; other programs require it."""
 
 BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
 
@@ -25,14 +25,14 @@ _MARKS = (
 _DIGITS = "0-9\uff10-\uff19"
 _LETTERS = f"[^ {_DIGITS}{_MARKS}]+"
 
-# A word takes the space before it along. Digits stand alone: a number is then copied digit by digit, and no
-# row is spent on 1987. Marks form words of their own, but for an apostrophe between letters.
+# A word includes the space before it. Digits are single: a number is then copied digit by digit, and no row
+# is spent on 1987. Marks form words of their own, except an apostrophe between letters.
 WORD = f" ?(?:{_LETTERS}(?:['\u2019]{_LETTERS})*|[{_DIGITS}]|[{_MARKS}]+)| "
 """A regular expression that means the same to Python and to the engine, and leaves nothing out."""
 
 
 def check_pieces(pieces: Sequence[str], merges: Sequence[Merge], name: str) -> None:
-    """Refuse a vocabulary that could not spell every text; ``name`` is where it came from."""
+    """Refuse a vocabulary that cannot spell every text; ``name`` is where it comes from."""
     for id_, piece in enumerate((*SPECIALS, *BYTES)):
         if id_ >= len(pieces) or pieces[id_] != piece:
             found = repr(pieces[id_]) if id_ < len(pieces) else "nothing"

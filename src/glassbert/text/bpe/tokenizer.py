@@ -2,13 +2,13 @@
 
     text -> a space before it -> words -> pieces;   pieces -> joined -> the space taken off -> text
 
-Every character of the text is in exactly one piece. No mark stands for a space: a piece may begin with the
+Every character of the text is in exactly one piece. No mark replaces a space: a piece may begin with the
 space itself, so nothing has to be escaped. A character that the vocabulary lacks is spelled by the bytes of
-its UTF-8 form, `<0xE4>` and the like, so that no text is unknown. Lone surrogates, which are not characters,
-are the one exception; they become U+FFFD.
+its UTF-8 form, such as `<0xE4>`, so that no text is unknown. Lone surrogates, which are not characters, are
+the one exception; they become U+FFFD.
 
 Words are cut by fixed ranges of characters, not by Unicode's tables, which grow with every release of Python
-and of the engine: a text is cut alike everywhere and for ever. Within a word the merges that made the
+and of the engine: a text is cut the same everywhere and forever. Within a word the merges that made the
 vocabulary are applied in the order in which they were learned.
 """
 
@@ -22,12 +22,11 @@ from typing import Self
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from glassbert.errors import UserError
 from glassbert.text.bpe.folder import DEFAULT_MAX_LENGTH, read_subwords, write_subwords
 from glassbert.text.bpe.pieces import BYTES, END, PAD, SPECIALS, WORD, Merge, check_pieces
-from glassbert.text.wordpiece.tokenizer import for_engine
+from glassbert.text.tokenizer import check_ids, for_engine
 
-# Words of a language repeat; a longer one hardly does, and is not worth the memory.
+# Words of a language repeat; a long one hardly does and is not worth the memory.
 _KEPT_WORDS = 1 << 17
 _LONGEST_KEPT_WORD = 40
 
@@ -35,7 +34,7 @@ _words = re.compile(WORD).findall
 
 
 class SubwordTokenizer:
-    """A reversible vocabulary. It keeps nothing of a call but the pieces of words that are met again."""
+    """A reversible vocabulary. All it keeps of a call is the pieces of words, which repeat."""
 
     def __init__(
         self, pieces: Sequence[str], merges: Sequence[Merge], *, max_length: int = DEFAULT_MAX_LENGTH
@@ -44,8 +43,8 @@ class SubwordTokenizer:
 
         Args:
             pieces: by id: the specials, the 256 bytes, single characters, then what the merges make.
-            merges: pairs of pieces that become one, first things first.
-            max_length: how many ids a text may give, specials included; kept for those who load the folder.
+            merges: pairs of pieces that become one, in the order in which they are applied.
+            max_length: how many ids a text may give, specials included; only stored, for users of the folder.
         """
         check_pieces(pieces, merges, "vocabulary")
         self.pieces = tuple(pieces)
@@ -63,26 +62,30 @@ class SubwordTokenizer:
         self._bytes = [*special, *single, *(p.encode("utf-8") for p in pieces[len(SPECIALS) + len(BYTES) :])]
 
     def __len__(self) -> int:
+        """Return the number of pieces."""
         return len(self.pieces)
+
+    def __repr__(self) -> str:
+        return f"<SubwordTokenizer: {len(self):,} pieces, max_length={self.max_length}>"
 
     @property
     def pad_id(self) -> int:
-        """What a decoder reads before it has written anything."""
+        """The first id that a decoder reads."""
         return SPECIALS.index(PAD)
 
     @property
     def end_id(self) -> int:
-        """What ends a source, and what a decoder writes when it is done."""
+        """The id that ends a source, and that a decoder writes when it is done."""
         return SPECIALS.index(END)
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
+    def load(cls, folder: str | Path) -> Self:
         """Read the vocabulary of a model folder."""
         pieces, merges, max_length = read_subwords(folder)
         return cls(pieces, merges, max_length=max_length)
 
-    def save(self, folder: Path) -> None:
-        """Write the files from which `load`, and transformers, make this vocabulary again."""
+    def save(self, folder: str | Path) -> None:
+        """Write the files from which `load` and transformers make this vocabulary again."""
         write_subwords(folder, self._engine_json(), max_length=self.max_length)
 
     def ids_of(self, text: str) -> list[int]:
@@ -105,17 +108,12 @@ class SubwordTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ``ids``. Specials are skipped; bytes that are not UTF-8 become U+FFFD."""
-        for id_ in ids:
-            if not 0 <= id_ < len(self.pieces):
-                raise UserError(
-                    f"id {id_} is outside the vocabulary of {len(self.pieces)} pieces; "
-                    "were these ids made with another vocabulary?"
-                )
+        check_ids(ids, len(self))
         joined = b"".join([self._bytes[id_] for id_ in ids]).decode("utf-8", errors="replace")
         return joined.removeprefix(" ")
 
     def shown(self, ids: Sequence[int]) -> list[str]:
-        """Return pieces for people: spaces can be seen."""
+        """Return pieces for display: spaces are visible."""
         return [self.pieces[id_].replace(" ", "\u2581") for id_ in ids]
 
     @property
@@ -127,7 +125,7 @@ class SubwordTokenizer:
         return tuple(token.id for token in self._model.tokenize(word))
 
     def _engine_json(self) -> str:
-        """Return the whole of it as the engine does it, for `tokenizer.json`; ours is twice as fast."""
+        """Return the equivalent engine for `tokenizer.json`; our own code is twice as fast."""
         engine = tokenizers.Tokenizer(self._model)
         engine.normalizer = normalizers.Prepend(" ")
         engine.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(WORD), behavior="isolated")

@@ -1,22 +1,23 @@
 """The tokenizer files of a model folder: what they say, whether they agree, and how they are written.
 
 A folder by Google holds `vocab.txt` only; one by transformers adds `tokenizer_config.json` and
-`tokenizer.json`, which say some things twice. Where two files disagree nobody can know which one the model
-was trained with, so that is an error here.
+`tokenizer.json`, which say some things twice. Where two files disagree there is no way to know which one the
+model was trained with, so that is an error, except in rows that no text can reach.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from glassbert.errors import ModelError
+from glassbert.errors import ModelError, UserError
 from glassbert.storage import read_json, write_atomically, write_json
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
-
-DEFAULT_MAX_LENGTH = 512
+from glassbert.text.wordpiece.dead_rows import dead_pieces
+from glassbert.text.wordpiece.settings import DEFAULT_MAX_LENGTH, MAX_CHARACTERS_PER_WORD, TokenizerSettings
+from glassbert.text.wordpiece.words import WordSplitter
 
 _VOCABULARY, _CONFIG, _ENGINE = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
+_MODEL_FILES = ("config.json", "bert_config.json", "model.safetensors", "pytorch_model.bin")
 _SPECIAL_KEYS = dict(
     zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS, strict=True)
 )
@@ -24,48 +25,64 @@ _SPECIAL_KEYS = dict(
 # What transformers writes for "no limit is known" is 10^30.
 _LARGEST_MAX_LENGTH = 10**9
 
-
-@dataclass(frozen=True, kw_only=True)
-class TokenizerSettings:
-    """The rules that a vocabulary alone does not tell."""
-
-    lowercase: bool = True
-    strip_accents: bool | None = None
-    """None means as ``lowercase``."""
-    tokenize_chinese_chars: bool = True
-    max_length: int = DEFAULT_MAX_LENGTH
+# transformers strips this character from the rows of a vocabulary, which leaves one of bert-base-chinese
+# empty. No text can give it: to BERT it is a space.
+_STRIPPED = "\u2028"
 
 
-def read_folder(folder: Path) -> tuple[Vocabulary, TokenizerSettings, tuple[str, ...]]:
-    """Return the vocabulary, the settings, and what had to be assumed since no file says it."""
+def read_folder(folder: str | Path) -> tuple[Vocabulary, TokenizerSettings, tuple[str, ...]]:
+    """Return the vocabulary, the settings, and what was assumed where the files do not say or disagree."""
+    folder = Path(folder)
     if not folder.is_dir():
-        raise ModelError(f"{folder}: no such folder; a folder with {_VOCABULARY} is expected")
+        raise ModelError(f"{folder}: no such folder; expected a folder with {_VOCABULARY}")
     config, engine = _read_json(folder / _CONFIG), _read_json(folder / _ENGINE)
     _check_specials(config, folder)
     if engine:
         _check_engine(engine, folder / _ENGINE)
-    vocabulary = _read_vocabulary(folder, engine)
+    engine_pieces = _engine_pieces(engine, folder / _ENGINE) if engine else None
+    vocabulary = _read_vocabulary(folder, engine_pieces)
     normalizer = engine.get("normalizer") or {}
 
     def setting(key: str, engine_key: str) -> bool | None:
         return _setting(folder, config, normalizer, key, engine_key)
 
-    assumptions: tuple[str, ...] = ()
+    assumptions: list[str] = []
     lowercase = setting("do_lower_case", "lowercase")
     if lowercase is None:
         lowercase, assumption = _guess_lowercase(vocabulary)
-        assumptions = (assumption,)
+        assumptions.append(assumption)
     settings = TokenizerSettings(
         lowercase=lowercase,
         strip_accents=setting("strip_accents", "strip_accents"),
         tokenize_chinese_chars=setting("tokenize_chinese_chars", "handle_chinese_chars") is not False,
         max_length=_max_length(folder, config),
     )
-    return vocabulary, settings, assumptions
+    if engine_pieces is not None:
+        assumptions += _differences(folder, vocabulary, engine_pieces, settings)
+    return vocabulary, settings, tuple(assumptions)
 
 
-def write_folder(folder: Path, vocabulary: Vocabulary, settings: TokenizerSettings, engine_json: str) -> None:
+def check_replaceable(out: str | Path, *, may_replace: bool) -> None:
+    """Refuse to write a vocabulary over another one, unless that may be replaced, or into a model."""
+    out = Path(out)
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is a file; name a folder to write to")
+    if not may_replace and any((out / name).exists() for name in (_VOCABULARY, _ENGINE)):
+        raise UserError(f"{out} holds a vocabulary; name another folder, or add --force to replace it")
+    if holds_model(out):
+        raise UserError(f"{out} holds a model, which another vocabulary would spoil; name another folder")
+
+
+def holds_model(folder: str | Path) -> bool:
+    """Return whether a folder holds more than a vocabulary."""
+    return any((Path(folder) / name).exists() for name in _MODEL_FILES)
+
+
+def write_folder(
+    folder: str | Path, vocabulary: Vocabulary, settings: TokenizerSettings, engine_json: str
+) -> None:
     """Write `vocab.txt` and the three files that transformers reads beside it."""
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     config = {
         "tokenizer_class": "BertTokenizer",
@@ -87,36 +104,58 @@ def _read_json(path: Path) -> dict[str, Any]:
     return read_json(path) if path.exists() else {}
 
 
-def _read_vocabulary(folder: Path, engine: Mapping[str, Any]) -> Vocabulary:
-    """Read `vocab.txt`, or the same from `tokenizer.json`; when both are there they must agree."""
-    path = folder / _VOCABULARY
-    if not engine and not path.exists():
-        raise ModelError(f"{folder}: holds neither {_VOCABULARY} nor {_ENGINE}; is it a model folder?")
-    if not engine:
-        return Vocabulary.load(path)
+def _engine_pieces(engine: Mapping[str, Any], path: Path) -> tuple[str, ...]:
+    """Return the pieces in `tokenizer.json` by id."""
     ids: dict[str, int] = engine["model"]["vocab"]
     pieces = tuple(sorted(ids, key=lambda piece: ids[piece]))
     if [ids[piece] for piece in pieces] != list(range(len(ids))):
-        raise ModelError(f"{folder / _ENGINE}: the ids in model.vocab do not run from 0 without gaps")
-    if not path.exists():
-        return Vocabulary(pieces)
-    vocabulary = Vocabulary.load(path)
-    if vocabulary.pieces != pieces:
+        raise ModelError(f"{path}: the ids in model.vocab do not run from 0 without gaps")
+    return pieces
+
+
+def _read_vocabulary(folder: Path, engine_pieces: Sequence[str] | None) -> Vocabulary:
+    """Read `vocab.txt`; without it, take the pieces of `tokenizer.json`."""
+    path = folder / _VOCABULARY
+    if path.exists():
+        return Vocabulary.load(path)
+    if engine_pieces is None:
+        raise ModelError(f"{folder}: neither {_VOCABULARY} nor {_ENGINE} in it; is it a model folder?")
+    return Vocabulary(tuple(piece or _STRIPPED for piece in engine_pieces))
+
+
+def _differences(
+    folder: Path, vocabulary: Vocabulary, engine_pieces: Sequence[str], settings: TokenizerSettings
+) -> list[str]:
+    """Return where `tokenizer.json` differs in rows that no text can reach; refuse any other difference."""
+    pairs = list(zip(vocabulary.pieces, engine_pieces, strict=False))
+    differing = [id_ for id_, (one, other) in enumerate(pairs) if one != other]
+    if not differing and len(vocabulary) == len(engine_pieces):
+        return []
+    reached = {piece for id_ in differing for piece in pairs[id_]}
+    reached -= set(dead_pieces(reached - set(SPECIALS), WordSplitter(settings)))
+    if reached or len(vocabulary) != len(engine_pieces):
         raise ModelError(
             f"{folder}: {_VOCABULARY} ({len(vocabulary)} pieces) differs from model.vocab "
-            f"of {_ENGINE} ({len(pieces)} pieces); keep the one that the model was trained with"
+            f"of {_ENGINE} ({len(engine_pieces)} pieces); keep the one that the model was trained with"
         )
-    return vocabulary
+    first = differing[0]
+    return [
+        f"rows that no text can give do not matter: {_ENGINE} differs in {len(differing)} of them, such as "
+        f"row {first}, {pairs[first][1]!r} instead of {pairs[first][0]!r}"
+    ]
 
 
 def _check_engine(engine: Mapping[str, Any], path: Path) -> None:
-    """Refuse a `tokenizer.json` that does anything else than BERT does."""
+    """Refuse a `tokenizer.json` that does anything other than BERT does."""
     model, normalizer = engine.get("model") or {}, engine.get("normalizer") or {}
     expected = {
         "model.type": (model.get("type", "WordPiece"), "WordPiece"),
         "model.unk_token": (model.get("unk_token"), "[UNK]"),
         "model.continuing_subword_prefix": (model.get("continuing_subword_prefix"), "##"),
-        "model.max_input_chars_per_word": (model.get("max_input_chars_per_word"), 100),
+        "model.max_input_chars_per_word": (
+            model.get("max_input_chars_per_word"),
+            MAX_CHARACTERS_PER_WORD,
+        ),
         "normalizer.type": (normalizer.get("type"), "BertNormalizer"),
         "normalizer.clean_text": (normalizer.get("clean_text"), True),
         "pre_tokenizer.type": ((engine.get("pre_tokenizer") or {}).get("type"), "BertPreTokenizer"),
@@ -125,7 +164,7 @@ def _check_engine(engine: Mapping[str, Any], path: Path) -> None:
         if found != wanted:
             raise ModelError(f"{path}: {key} is {found!r}; only {wanted!r} is supported, as BERT has it")
     if not isinstance(model.get("vocab"), dict):
-        raise ModelError(f"{path}: model.vocab is missing; an object from piece to id is expected")
+        raise ModelError(f"{path}: model.vocab is missing; expected an object from piece to id")
     for token in engine.get("added_tokens") or ():
         if token.get("content") not in SPECIALS or model["vocab"].get(token["content"]) != token.get("id"):
             raise ModelError(
@@ -161,7 +200,7 @@ def _setting(
         if value is None:
             continue
         if not isinstance(value, bool):
-            raise ModelError(f"{folder / name}: {source_key} is {value!r}; true or false is expected")
+            raise ModelError(f"{folder / name}: {source_key} is {value!r}; expected true or false")
         found[name] = value
     if len(set(found.values())) > 1:
         raise ModelError(
@@ -183,7 +222,7 @@ def _max_length(folder: Path, config: Mapping[str, Any]) -> int:
         if limit is None:
             continue
         if isinstance(limit, bool) or not isinstance(limit, int | float) or limit < 1:
-            raise ModelError(f"{folder / name}: the length limit is {limit!r}; a positive number is expected")
+            raise ModelError(f"{folder / name}: the length limit is {limit!r}; expected a positive number")
         known.append(int(limit))
     smallest = min(known, default=DEFAULT_MAX_LENGTH)
     return smallest if smallest < _LARGEST_MAX_LENGTH else DEFAULT_MAX_LENGTH

@@ -1,8 +1,8 @@
-"""BERT's tokenisation in plain Python, to be read; `Tokenizer` does the same by a compiled engine.
+"""BERT's tokenisation in plain Python, to be read; `Tokenizer` does the same with a compiled engine.
 
     text -> specials apart -> normalised characters -> words -> pieces -> [CLS] a [SEP] b [SEP]
 
-Tests hold the two to each other on every kind of text, places included.
+Tests compare the two on every kind of text, offsets included.
 """
 
 import re
@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from glassbert.text.characters import is_punctuation
 from glassbert.text.normalise import Character, normalise
 from glassbert.text.vocabulary import CLS, SEP, SPECIALS, UNK, Vocabulary
-
-MAX_CHARACTERS_PER_WORD = 100
+from glassbert.text.wordpiece.settings import MAX_CHARACTERS_PER_WORD
 
 _ANY_SPECIAL = re.compile("|".join(re.escape(special) for special in SPECIALS))
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One piece and the characters of the text it stands for; (0, 0) for the specials that we add."""
+    """One piece and the characters of the text it covers; (0, 0) for the specials that we add."""
 
     text: str
     start: int
@@ -30,7 +29,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class ReferenceTokenizer:
-    """Text to pieces by the book: slow, and short enough to follow with a finger."""
+    """Text to pieces by the book: slow, and short enough to follow line by line."""
 
     vocabulary: Vocabulary
     lowercase: bool = True

@@ -1,28 +1,27 @@
-"""Text to ids and back, as BERT does it: WordPiece by the `tokenizers` engine; specials and truncation by us.
+"""Text to ids and back as BERT does it: WordPiece by the `tokenizers` engine, specials and truncation by us.
 
 The engine is asked for pieces and offsets only and is never changed after it is built, so that any number of
-threads can share one `Tokenizer`. How the text becomes pieces can be read in `reference.py`.
+threads can share one `Tokenizer`. `reference.py` shows in plain Python how text becomes pieces.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
 import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 from glassbert.errors import UserError
+from glassbert.storage import new_folder
+from glassbert.text.tokenizer import check_ids, for_engine
 from glassbert.text.truncate import Keep, Span, check_keep, cut_spans, kept_spans, share_room
 from glassbert.text.vocabulary import CLS, SEP, SPECIALS, UNK, Vocabulary
-from glassbert.text.wordpiece.folder import DEFAULT_MAX_LENGTH, TokenizerSettings, read_folder, write_folder
+from glassbert.text.wordpiece.folder import read_folder, write_folder
+from glassbert.text.wordpiece.settings import DEFAULT_MAX_LENGTH, MAX_CHARACTERS_PER_WORD, TokenizerSettings
 
-MAX_CHARACTERS_PER_WORD = 100
-"""A longer word becomes one [UNK]."""
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _NO_OFFSET = (0, 0)
+_STREAM_TEXTS = 256
 
 
 class Pieces(NamedTuple):
@@ -30,7 +29,7 @@ class Pieces(NamedTuple):
 
     ids: list[int]
     offsets: list[Span]
-    """Where each piece stands in the text, in characters."""
+    """The characters of the text that each piece covers: the first, and the one after the last."""
 
 
 class Cut(NamedTuple):
@@ -50,9 +49,9 @@ class Encoding:
 
     ids: list[int]
     segments: list[int]
-    """0 up to and with the first [SEP], 1 after it."""
+    """0 up to the first [SEP], included; 1 after it."""
     offsets: list[Span]
-    """Which characters of its own text (a or b) each piece stands for; (0, 0) for specials."""
+    """The characters of its own text (a or b) that each piece covers; (0, 0) for specials."""
     pieces: list[str]
     cut: tuple[Cut, ...]
     num_unknown: int
@@ -84,8 +83,8 @@ class Tokenizer:
         """Build the engine.
 
         Args:
-            strip_accents: None means as ``lowercase``.
-            max_length: how many ids `encode` returns at most, specials included, unless told otherwise.
+            strip_accents: None means the same as ``lowercase``.
+            max_length: how many ids `encode` returns at most by default, specials included.
         """
         self.vocabulary = vocabulary
         self.settings = TokenizerSettings(
@@ -95,7 +94,7 @@ class Tokenizer:
             max_length=max_length,
         )
         self.assumptions: tuple[str, ...] = ()
-        """What `load` had to guess, each a sentence for the user."""
+        """What `load` had to assume, each a sentence for the user."""
         model = models.WordPiece(
             vocabulary.ids,
             unk_token=UNK,
@@ -107,7 +106,7 @@ class Tokenizer:
         self._engine.add_special_tokens(
             [tokenizers.AddedToken(special, special=True) for special in SPECIALS]
         )
-        # We never use these two parts but for `decode`; they make the saved tokenizer.json complete.
+        # Only `decode` uses one of these two parts; they make the saved tokenizer.json complete.
         self._engine.decoder = decoders.WordPiece(prefix="##")
         self._engine.post_processor = processors.TemplateProcessing(
             single=f"{CLS}:0 $A:0 {SEP}:0",
@@ -117,11 +116,23 @@ class Tokenizer:
 
     @property
     def max_length(self) -> int:
-        """How many ids `encode` returns at most when it is not told."""
+        """How many ids `encode` returns at most by default, specials included."""
         return self.settings.max_length
 
+    def __len__(self) -> int:
+        """Return the number of pieces."""
+        return len(self.vocabulary)
+
+    def __repr__(self) -> str:
+        case = "uncased" if self.settings.lowercase else "cased"
+        return f"<Tokenizer: {len(self):,} pieces, {case}, max_length={self.max_length}>"
+
+    def __call__(self, text: str, pair: str | None = None) -> Encoding:
+        """Return the model input for a text or a pair of texts; `encode` has options."""
+        return self.encode(text, pair)
+
     @classmethod
-    def load(cls, folder: Path) -> Self:
+    def load(cls, folder: str | Path) -> Self:
         """Read the tokenizer of a model folder; what the folder does not say is put into `assumptions`."""
         vocabulary, settings, assumptions = read_folder(folder)
         tokenizer = cls(
@@ -134,8 +145,19 @@ class Tokenizer:
         tokenizer.assumptions = assumptions
         return tokenizer
 
-    def save(self, folder: Path) -> None:
-        """Write the files from which `load`, and transformers, make this tokenizer again."""
+    def save(self, folder: str | Path) -> None:
+        """Write the files from which `load` and transformers make this tokenizer again.
+
+        A new folder appears with all of them or not at all.
+        """
+        folder = Path(folder)
+        if not folder.exists():
+            with new_folder(folder) as aside:
+                self._write(aside)
+        else:
+            self._write(folder)
+
+    def _write(self, folder: Path) -> None:
         write_folder(folder, self.vocabulary, self.settings, self._engine.to_str(pretty=True))
 
     def encode(
@@ -150,8 +172,8 @@ class Tokenizer:
         """Return the model input for a text, or for a pair of texts.
 
         Args:
-            keep: which end of a text that is too long stays.
-            parse_specials: whether `[MASK]` and the like in the text are specials, or plain text.
+            keep: which end of a text that is too long is kept.
+            parse_specials: whether `[MASK]` and the other specials in the text are read as such.
         """
         return self.encode_batch(
             [text],
@@ -177,7 +199,7 @@ class Tokenizer:
         if pairs is None:
             return [self._assemble(first, None, room, keep) for first in firsts]
         if len(pairs) != len(texts):
-            raise UserError(f"{len(texts)} texts came with {len(pairs)} pairs; give one pair for each text")
+            raise UserError(f"got {len(texts)} texts and {len(pairs)} pairs; give one pair for each text")
         seconds = self.pieces_of_batch(pairs, parse_specials=parse_specials)
         return [
             self._assemble(first, second, room, keep) for first, second in zip(firsts, seconds, strict=True)
@@ -194,19 +216,25 @@ class Tokenizer:
         return [Pieces(encoding.ids, encoding.offsets) for encoding in encodings]
 
     def ids_of_batch(self, texts: Sequence[str], *, parse_specials: bool = False) -> list[list[int]]:
-        """Return what `pieces_of_batch` returns but for the offsets: a quarter faster."""
+        """Return the ids that `pieces_of_batch` returns, without offsets: a quarter faster."""
         engine = self._engine if parse_specials else self._plain_engine
         encodings = engine.encode_batch_fast(for_engine(texts), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
+    def stream_pieces(self, texts: Sequence[str]) -> Iterator[Pieces]:
+        """Yield the pieces of each text, a few texts at a time: all offsets at once would fill the memory.
+
+        Equal neighbours, such as the contexts of several questions, are cut once.
+        """
+        for first in range(0, len(texts), _STREAM_TEXTS):
+            chunk = texts[first : first + _STREAM_TEXTS]
+            distinct = list(dict.fromkeys(chunk))
+            pieces = dict(zip(distinct, self.pieces_of_batch(distinct), strict=True))
+            yield from (pieces[text] for text in chunk)
+
     def decode(self, ids: Sequence[int], *, skip_specials: bool = True) -> str:
         """Return the text of ``ids``: pieces joined to words, words joined by spaces."""
-        for id_ in ids:
-            if not 0 <= id_ < len(self.vocabulary):
-                raise UserError(
-                    f"id {id_} is outside the vocabulary of {len(self.vocabulary)} pieces; "
-                    "were these ids made with another vocabulary?"
-                )
+        check_ids(ids, len(self))
         return self._engine.decode(list(ids), skip_special_tokens=skip_specials)
 
     def _room(self, num_specials: int, max_length: int | None) -> int:
@@ -244,28 +272,13 @@ class Tokenizer:
 
 def _build_engine(model: models.WordPiece, settings: TokenizerSettings) -> tokenizers.Tokenizer:
     engine = tokenizers.Tokenizer(model)
-    engine.normalizer = normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=settings.tokenize_chinese_chars,
-        strip_accents=settings.strip_accents,
-        lowercase=settings.lowercase,
-    )
+    engine.normalizer = settings.normalizer()
     engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return engine
 
 
-def for_engine(texts: Sequence[str]) -> list[str]:
-    """Return ``texts`` with lone surrogates, which the engine cannot take, replaced one for one."""
-    if isinstance(texts, str):
-        raise UserError("one string came where a list of texts is expected; put it into a list")
-    for text in texts:
-        if not isinstance(text, str):
-            raise UserError(f"a text must be a string; {type(text).__name__} came")
-    return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in texts]
-
-
 def _fit(pieces: Pieces, room: int, keep: Keep, text: Literal["a", "b"]) -> tuple[Pieces, tuple[Cut, ...]]:
-    """Return what of ``pieces`` is kept in ``room``, and what is cut."""
+    """Return the pieces that fit into ``room``, and what is cut."""
     if len(pieces.ids) <= room:
         return pieces, ()
     spans = kept_spans(len(pieces.ids), room, keep)

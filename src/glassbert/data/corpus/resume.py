@@ -1,0 +1,143 @@
+"""What an unfinished build leaves behind, so that the same command resumes it and any other is refused."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from glassbert.data.corpus.manifest import HELD_OUT, MANIFEST, Manifest, ShardInfo
+from glassbert.errors import RunFailed, UserError
+from glassbert.storage import is_disk_full, locked, put_in_place, sync_folder, write_json
+
+_PROGRESS = "progress.json"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of an unfinished build."""
+
+    plan: Manifest
+    """The manifest, without the shards."""
+    shards: tuple[ShardInfo, ...] = ()
+    next_document: int = 0
+    """The first document that is not in the shards."""
+
+    def save(self, folder: Path) -> None:
+        plan = replace(self.plan, shards=self.shards).to_json()
+        write_json(folder / _PROGRESS, {"next_document": self.next_document, "plan": plan})
+
+    @staticmethod
+    def load(folder: Path) -> "Progress | None":
+        try:
+            content: dict[str, Any] = json.loads((folder / _PROGRESS).read_bytes())
+            plan = Manifest.from_json(content["plan"])
+            return Progress(replace(plan, shards=()), plan.shards, content["next_document"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # killed before the first save, or written by another version of this program
+
+
+def find_built(out: Path, plan: Manifest, *, may_replace: bool) -> Manifest | None:
+    """Return the manifest of ``out`` if it is what the plan would give; refuse to replace anything else."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is a file; name a folder to write to")
+    if not out.exists() or not any(out.iterdir()):
+        return None
+    if not (out / MANIFEST).exists():
+        raise UserError(f"{out} holds files that are not a corpus; name another folder")
+    if may_replace:
+        return None
+    found = Manifest.load(out)
+    difference = _difference(found, plan)
+    if difference is None:
+        return found
+    raise UserError(
+        f"{out} holds another corpus ({difference}); name another folder, or add --force to replace it"
+    )
+
+
+def resume(folder: Path, plan: Manifest, *, may_replace: bool) -> Progress:
+    """Return the progress of a build of the same plan in ``folder``, and remove what it did not finish."""
+    folder.mkdir(exist_ok=True)
+    progress = Progress.load(folder)
+    if progress is not None:
+        difference = _difference(progress.plan, plan)
+        if difference is not None and progress.shards and not may_replace:
+            raise UserError(
+                f"{folder} holds an unfinished build with {difference}; resume it with the settings that it "
+                "was started with, or add --force to start again"
+            )
+        if difference is not None:
+            progress = None
+    progress = progress or Progress(plan)
+    kept = {_PROGRESS, *(shard.name for shard in progress.shards)}
+    if plan.held_out_share and not plan.is_held_out:
+        kept.add(HELD_OUT)
+    for path in folder.iterdir():
+        if path.is_dir() and path.name not in kept:
+            shutil.rmtree(path)
+        elif not kept & {path.name, path.stem}:
+            path.unlink()
+    return progress
+
+
+@contextmanager
+def work_folder(out: Path) -> Iterator[Path]:
+    """Give the folder in which ``out`` is built; it is removed if no shard was finished in it."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    folder = out.with_name(f".{out.name}.building")
+    folder.mkdir(exist_ok=True)
+    with locked(folder, "another build"):
+        try:
+            yield folder
+        except BaseException:
+            if not _num_finished(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def disk_full_explained(out: Path, folder: Path) -> Iterator[None]:
+    """Say what to do if the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        raise RunFailed(
+            f"{out}: no space left on its disk; {_num_finished(folder)} finished shards are kept: free some "
+            "space and run the same command again to resume"
+        ) from None
+
+
+def publish(folder: Path, out: Path) -> None:
+    """Give the finished folder its name; only then is its progress no longer needed."""
+    put_in_place(folder, out)
+    for finished in (out, out / HELD_OUT):
+        (finished / _PROGRESS).unlink(missing_ok=True)
+    sync_folder(out.parent)
+
+
+def _difference(found: Manifest, plan: Manifest) -> str | None:
+    """Return how a corpus differs from what the plan would give."""
+    names = {
+        "vocab_sha256": "another vocabulary",
+        "tokenizer": "other tokenizer settings",
+        "segmenter": f"segmenter {found.segmenter}",
+        "shard_tokens": f"shards of {found.shard_tokens} tokens",
+        "held_out_share": f"a share of {found.held_out_share} held out",
+        "sources": "other files or another form of them",
+    }
+    for name, words in names.items():
+        if getattr(found, name) != getattr(plan, name):
+            return words
+    if (found.num_duplicate_lines_dropped is None) != (plan.num_duplicate_lines_dropped is None):
+        return f"duplicates {'kept' if found.num_duplicate_lines_dropped is None else 'dropped'}"
+    return None
+
+
+def _num_finished(folder: Path) -> int:
+    found = (Progress.load(folder), Progress.load(folder / HELD_OUT))
+    return sum(len(progress.shards) for progress in found if progress)
