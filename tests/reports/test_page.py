@@ -117,7 +117,6 @@ def test_the_page_shows_the_parts_that_there_are() -> None:
         "Metrics",
         "Classes",
         "Confusions",
-        "About this evaluation",
     ]
 
 

@@ -1,4 +1,4 @@
-"""The parts that every section of the page is made of."""
+"""The parts that every section of the page is made of: headings, tables, figures."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,16 +15,17 @@ def section(title: str, *content: str, intro: str = "") -> Markup:
 
 
 def table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts: Sequence[str] = ()
+    title: str, names: Sequence[str], rows: Iterable[Sequence[str]], *, texts: Sequence[str] = ()
 ) -> Markup:
     """Return a table whose first column names its rows; it scrolls where there is no room.
 
     Args:
+        names: Of the columns.
         texts: The other columns that are not numbers.
     """
-    styles = ["words" if column in texts else None for column in columns]
-    named = zip(columns, styles, strict=True)
-    head = tag("tr", *(tag("th", column, scope="col", class_=style) for column, style in named))
+    styles = ["words" if name in texts else None for name in names]
+    named = zip(names, styles, strict=True)
+    head = tag("tr", *(tag("th", name, scope="col", class_=style) for name, style in named))
     body = []
     for row in rows:
         first = tag("th", row[0], scope="row", dir="auto")
@@ -35,9 +36,9 @@ def table(
     return tag("div", content, class_=style, tabindex=0, role="region", aria_label=title)
 
 
-def figures(*plots: tuple[Markup, str]) -> Markup:
-    """Return plots with their captions, side by side where there is room."""
-    return tag("div", *(figure(plot, caption) for plot, caption in plots), class_="figures")
+def columns(*content: Markup) -> Markup:
+    """Return tables and figures side by side where there is room."""
+    return tag("div", *content, class_="columns")
 
 
 def figure(plot: Markup, caption: str, *, is_wide: bool = False) -> Markup:
@@ -48,5 +49,5 @@ def figure(plot: Markup, caption: str, *, is_wide: bool = False) -> Markup:
 
 
 def definitions(rows: Iterable[tuple[str, str]]) -> Markup:
-    """Return names with what they stand for."""
+    """Return names, each with a value."""
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", text, dir="auto")) for name, text in rows))

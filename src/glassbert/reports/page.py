@@ -8,12 +8,12 @@ from statistics import mean, stdev
 from glassbert.evaluation.result import Evaluation, TrainingCurve
 from glassbert.metrics.calibration import Calibration
 from glassbert.metrics.thresholds import Acceptance, ThresholdCurve
-from glassbert.reports.html import definitions, figures, section, table
+from glassbert.reports.html import columns, definitions, figure, section, table
 from glassbert.reports.markup import Markup, tag
 from glassbert.reports.mistakes import mistakes_section
 from glassbert.reports.plots import Series, lines, reliability
 from glassbert.reports.task_sections import task_sections
-from glassbert.reports.wording import counts_in_words, headline, meaning, number
+from glassbert.reports.wording import counts_in_words, headline, meaning, number, title
 from glassbert.storage import write_atomically
 
 MAX_LINES = 6
@@ -48,14 +48,14 @@ def _header(evaluation: Evaluation) -> Markup:
     metrics = evaluation.metrics
     names = headline(evaluation.report)
     tiles = [
-        tag("div", tag("dt", name.replace("_", " ")), tag("dd", number(metrics[name])), class_="tile")
+        tag("div", tag("dt", title(name)), tag("dd", number(metrics[name])), class_="tile")
         for name in names
         if name in metrics
     ]
     about = [
-        ("model:", evaluation.model),
-        ("data:", evaluation.data),
-        ("examples:", f"{evaluation.examples:,}"),
+        ("model", evaluation.model),
+        ("data", evaluation.data),
+        ("examples", f"{evaluation.examples:,}"),
     ]
     return tag(
         "header",
@@ -84,15 +84,16 @@ def _sections(evaluation: Evaluation) -> Iterator[Markup]:
         yield _training(evaluation)
     if evaluation.seeds:
         yield _seeds(evaluation)
-    yield _about(evaluation)
+    about = [*counts_in_words(evaluation), *evaluation.settings.items()]
+    if about:
+        yield section("About this evaluation", definitions((title(name), text) for name, text in about))
 
 
 def _metrics(evaluation: Evaluation) -> Markup:
     rows = [
         (name, f"{value:.4f}", meaning(name, evaluation.report)) for name, value in evaluation.metrics.items()
     ]
-    columns = ("metric", "value", "meaning")
-    return section("Metrics", table("Metrics", columns, rows, texts=columns[2:]))
+    return section("Metrics", table("Metrics", ("metric", "value", "meaning"), rows, texts=["meaning"]))
 
 
 def _calibration(calibration: Calibration) -> Markup:
@@ -108,10 +109,10 @@ def _calibration(calibration: Calibration) -> Markup:
         plots.append((raw, caption))
     intro = (
         "Of all guesses with a confidence of 0.8, 80% should be right. A bar is the accuracy of the guesses "
-        "with that confidence, darker the more there are; the short line is their mean confidence. Bars of "
+        "with that confidence, stronger the more there are; the short line is their mean confidence. Bars of "
         "a well calibrated model end on the diagonal."
     )
-    return section("Calibration", figures(*plots), intro=intro)
+    return section("Calibration", columns(*(figure(*one) for one in plots)), intro=intro)
 
 
 def _abstaining(curve: ThresholdCurve) -> Markup:
@@ -127,10 +128,10 @@ def _abstaining(curve: ThresholdCurve) -> Markup:
     for coverage in COVERAGES:
         at = curve[int((curve.coverage >= coverage - 1e-9).argmax())]
         rows.append((f"{at.coverage:.1%}", number(at.precision), number(at.threshold)))
-    columns = ("answered", "accuracy", "threshold")
-    intro = "The accuracy of a model that answers only if its confidence reaches a threshold."
+    content = table("Abstaining", ("answered", "accuracy", "threshold"), rows)
     caption = "Accuracy over the share of texts that get an answer."
-    return section("Abstaining", figures((plot, caption)), table("Abstaining", columns, rows), intro=intro)
+    intro = "The accuracy of a model that answers only if its confidence reaches a threshold."
+    return section("Abstaining", columns(figure(plot, caption), content), intro=intro)
 
 
 def _thresholds(acceptance: Acceptance) -> Markup:
@@ -140,12 +141,12 @@ def _thresholds(acceptance: Acceptance) -> Markup:
         values = (found.threshold, found.precision, found.recall, found.coverage) if found else ()
         cells = [number(value) for value in values] or ["none", "", "", ""]
         rows.append((one.label, *cells, f"{one.support:,}"))
-    columns = ("class", "threshold", "precision", "recall", "accepted", "gold")
+    names = ("class", "threshold", "precision", "recall", "accepted", "gold")
     intro = (
         f"The lowest score from which a class can be accepted with a precision of {acceptance.precision:g}; "
         "none if no score is enough."
     )
-    return section("Thresholds", table("Thresholds", columns, rows), intro=intro)
+    return section("Thresholds", table("Thresholds", names, rows), intro=intro)
 
 
 def _training(evaluation: Evaluation) -> Markup:
@@ -155,7 +156,7 @@ def _training(evaluation: Evaluation) -> Markup:
     first = headline(evaluation.report)
     scores.sort(key=lambda curve: first.index(curve.name) if curve.name in first else len(first))
     plots = []
-    for name, title, curves in (
+    for name, heading, curves in (
         ("loss", "Loss", losses),
         ("score", "Scores on the dev data", scores),
         ("rate", "Learning rate", rates),
@@ -163,14 +164,14 @@ def _training(evaluation: Evaluation) -> Markup:
         if curves:
             series = [_series(curve) for curve in curves[:MAX_LINES]]
             is_share = name == "score" and all(0 <= y <= 1 for one in series for y in one.ys)
-            drawn = lines(f"curve-{name}", title, series, x_name="step", y_name=name, is_share=is_share)
-            plots.append((drawn, f"{title} over the training steps."))
-    return section("Training", figures(*plots))
+            drawn = lines(f"curve-{name}", heading, series, x_name="step", y_name=name, is_share=is_share)
+            plots.append(figure(drawn, f"{heading} over the training steps."))
+    return section("Training", columns(*plots))
 
 
 def _series(curve: TrainingCurve) -> Series:
     name = f"{curve.name} (dev)" if curve.kind == "evaluation" and "loss" in curve.name else curve.name
-    return Series(name.replace("_", " "), curve.steps, curve.values)
+    return Series(title(name), curve.steps, curve.values)
 
 
 def _seeds(evaluation: Evaluation) -> Markup:
@@ -181,9 +182,3 @@ def _seeds(evaluation: Evaluation) -> Markup:
     if len(evaluation.seeds) > 1:
         rows.append(("standard deviation", *(number(stdev(values)) for values in columns)))
     return section("Seeds", table("Seeds", ("seed", *names), rows))
-
-
-def _about(evaluation: Evaluation) -> Markup:
-    rows = [(f"{name}:", text) for name, text in counts_in_words(evaluation)]
-    rows += [(f"{name.replace('_', ' ')}:", value) for name, value in evaluation.settings.items()]
-    return section("About this evaluation", definitions(rows))

@@ -11,13 +11,15 @@ from glassbert.metrics.corpus import CorpusReport
 from glassbert.metrics.regression import RegressionReport
 from glassbert.metrics.spans import SpanReport
 from glassbert.metrics.translation import TranslationReport
-from glassbert.reports.html import definitions, figure, figures, section, table
-from glassbert.reports.markup import Markup
+from glassbert.reports.html import columns, definitions, figure, section, table
+from glassbert.reports.markup import Markup, join
 from glassbert.reports.plots import Bar, bars, heat_map, points
 from glassbert.reports.wording import length_in_words, number, share
 
 # A larger matrix is too crowded; the most frequent confusions are listed instead.
 MAX_HEAT_MAP = 30
+# A matrix of more labels has no room for a table beside it.
+MAX_BESIDE = 6
 MAX_BARS = 30
 MAX_CONFUSIONS = 12
 _OBJECTIVES = {
@@ -45,23 +47,23 @@ def task_sections(report: Report) -> Iterator[Markup]:
         yield _objective(report)
     elif isinstance(report, RegressionReport) and report.points:
         plot = points("points", "Guess over gold", report.points, x_name="gold", y_name="guess")
-        yield section("Guesses", figures((plot, "On the diagonal, guess and gold agree.")))
+        yield section("Guesses", figure(plot, "On the diagonal, guess and gold agree."))
 
 
 def _classes(title: str, name: str, scores: Sequence[ClassScore]) -> Markup:
-    columns = (name, "precision", "recall", "F1", "gold", "guessed")
+    names = (name, "precision", "recall", "F1", "gold", "guessed")
     rows = [
         (score.label, number(score.precision), number(score.recall), number(score.f1), f"{score.support:,}")
         + (f"{score.guessed:,}",)
         for score in scores
     ]
-    content = [table(title, columns, rows)]
+    content = [table(title, names, rows)]
     if 1 < len(scores) <= MAX_BARS:
         worst_first = sorted(scores, key=lambda score: score.f1)
         rows_of_plot = [Bar(score.label, score.f1, number(score.f1)) for score in worst_first]
         plot = bars("f1-bars", f"F1 of each {name}", rows_of_plot, highest=1.0)
-        content.append(figures((plot, f"F1 of each {name}, the lowest first.")))
-    return section(title, *content)
+        content.append(figure(plot, f"F1 of each {name}, the lowest first."))
+    return section(title, columns(*content))
 
 
 def _confusion(report: ClassReport) -> Markup:
@@ -83,9 +85,10 @@ def _confusion(report: ClassReport) -> Markup:
         if wrong[row, column]
     ]
     if rows and len(report.labels) > 2:
-        columns = ("gold", "guess", "times (share of gold)")
-        content.append(table("Most frequent confusions", columns, rows, texts=["guess"]))
-    return section("Confusions", *content)
+        names = ("gold", "guess", "times (share of gold)")
+        content.append(table("Most frequent confusions", names, rows, texts=["guess"]))
+    has_room = len(report.labels) <= MAX_BESIDE
+    return section("Confusions", columns(*content) if has_room else join(content))
 
 
 def _span_mistakes(report: SpanReport) -> Markup:
@@ -103,11 +106,11 @@ def _span_mistakes(report: SpanReport) -> Markup:
         "Gold spans that were found, guessed with another label, overlapped by a wrong guess, or missed; "
         "and guesses that touch no gold span."
     )
-    return section("Mistakes by kind", figures((plot, caption)))
+    return section("Mistakes by kind", figure(plot, caption))
 
 
 def _answers(report: AnswerReport) -> Markup:
-    columns = ("questions", "exact match", "F1", "count")
+    names = ("questions", "exact match", "F1", "count")
     parts = {"with an answer": report.has_answer, "without an answer": report.no_answer}
     rows = [
         (name, number(part.exact_match), number(part.f1), f"{part.support:,}")
@@ -125,19 +128,19 @@ def _answers(report: AnswerReport) -> Markup:
         highest=1.0,
     )
     caption = "F1 by the length of the shortest accepted answer, in words or Chinese characters."
-    return section("Answers", table("Answers", columns, rows), figures((plot, caption)))
+    return section("Answers", columns(table("Answers", names, rows), figure(plot, caption)))
 
 
 def _translations(report: TranslationReport) -> Markup:
-    columns = ("words of the source", "sentences", "BLEU")
+    names = ("words of the source", "sentences", "BLEU")
     rows = [(one.words, f"{one.sentences:,}", f"{one.bleu:.2f}") for one in report.by_length]
     lengths = [Bar(f"{one.words} words", one.bleu, f"{one.bleu:.1f}") for one in report.by_length]
     plot = bars("by-length", "BLEU by length of the source", lengths, highest=100.0)
-    signatures = definitions([("BLEU:", report.bleu_signature), ("chrF:", report.chrf_signature)])
+    caption = "BLEU by the length of the source, in words or Chinese characters."
+    signatures = definitions([("BLEU", report.bleu_signature), ("chrF", report.chrf_signature)])
     return section(
         "Translations",
-        table("Translations", columns, rows),
-        figures((plot, "BLEU by the length of the source, in words or Chinese characters.")),
+        columns(table("Translations", names, rows), figure(plot, caption)),
         signatures,
         intro="Scores are comparable only if their signatures, given below, are the same.",
     )
@@ -145,8 +148,8 @@ def _translations(report: TranslationReport) -> Markup:
 
 def _objective(report: CorpusReport) -> Markup:
     rows = [
-        ("task:", _OBJECTIVES.get(report.objective, report.objective)),
-        ("longest example:", f"{report.max_length:,} tokens"),
+        ("task", _OBJECTIVES.get(report.objective, report.objective)),
+        ("longest example", f"{report.max_length:,} tokens"),
     ]
     intro = "The same tokens are masked for every model, so that models can be compared."
     return section(f"Objective: {report.objective}", definitions(rows), intro=intro)

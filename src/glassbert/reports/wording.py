@@ -74,11 +74,25 @@ _HEADLINES: dict[type[Report], tuple[str, ...]] = {
     TranslationReport: ("bleu", "chrf"),
     CorpusReport: ("mlm_accuracy", "mlm_loss", "nsp_accuracy"),
 }
+_ABBREVIATIONS = {
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "f1": "F1",
+    "mae": "MAE",
+    "mcc": "MCC",
+    "mlm": "MLM",
+    "nsp": "pair",
+}
 _RANKINGS = {
     "score": "The mistakes that the model was surest of come first.",
     "error": "The largest errors come first.",
     "chrF": "The translations with the lowest chrF come first.",
 }
+
+
+def title(name: str) -> str:
+    """Return the name of a metric or a setting as people write it."""
+    return " ".join(_ABBREVIATIONS.get(word, word) for word in name.split("_"))
 
 
 def meaning(name: str, report: Report) -> str:
