@@ -107,9 +107,8 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(OBJECTIVES, "rtd", Detection)
     text = "".join(f"the {a} {b} {c} .\n" for a in WORDS[2:5] for b in WORDS[5:8] for c in WORDS[8:10])
     (tmp_path / "text.txt").write_text(f"{text}\n{text}" * 3)
-    sources = find_sources([tmp_path / "text.txt"])
     tokenizer = Tokenizer(Vocabulary((*SPECIALS, *WORDS)), max_length=32)
-    build_corpus(sources, tokenizer, tmp_path / "corpus", BuildSettings(processes=1))
+    build_corpus(tmp_path / "text.txt", tokenizer=tokenizer, out=tmp_path / "corpus")
     return tmp_path / "corpus"
 
 
