@@ -64,7 +64,7 @@ def test_glass_path_shows_probabilities_that_sum_to_one() -> None:
     seen: dict[str, Tensor] = {}
     attention = make(is_causal=True)
     attention(torch.randn(3, 12), Layout((3,)), tap=Tap(lambda name, value: seen.setdefault(name, value)))
-    assert list(seen) == ["q", "k", "v", "scores", "masked", "probs", "context"]
+    assert list(seen) == ["q", "k", "v", "raw", "scores", "masked", "probs", "context", "proj"]
     assert seen["probs"].shape == (1, 3, 3, 3)
     torch.testing.assert_close(seen["probs"].sum(-1), torch.ones(1, 3, 3))
     assert seen["probs"][0, 0, 0].tolist() == [1.0, 0.0, 0.0]

@@ -104,7 +104,7 @@ def test_a_trace_names_every_step_and_stores_nothing_on_modules() -> None:
     assert {"emb.token", "emb.segment", "emb.position", "emb.out", "enc.1.attn.q", "enc.1.attn.probs"} <= set(
         seen
     )
-    assert {"enc.1.mlp.inner", "enc.1.out", "enc.out", "head.pooled"} <= set(seen)
+    assert {"enc.1.mlp.act", "enc.1.out", "enc.out", "head.pooled"} <= set(seen)
     assert attributes == {name: set(vars(module)) for name, module in model.named_modules()}
     total = seen["emb.token"] + seen["emb.segment"] + seen["emb.position"]
     torch.testing.assert_close(model.encoder.embeddings.norm(total), seen["emb.out"])

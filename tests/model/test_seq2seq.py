@@ -155,7 +155,7 @@ def test_the_glass_path_agrees_and_names_both_sides(kind: str) -> None:
     source, target = Batch.from_lists([[3, 4, 5]]), Batch.from_lists([[START, 6]])
     close(network(source, target, tap=Tap(sink)), network(source, target))
     assert {"emb.token", "enc.1.attn.probs", "enc.out", "dec.emb.out", "dec.0.attn.masked"} <= set(names)
-    assert {"dec.1.cross.probs", "dec.1.cross.out", "dec.1.mlp.inner", "dec.out"} <= set(names)
+    assert {"dec.1.cross.probs", "dec.1.cross.sum", "dec.1.mlp.act", "dec.out"} <= set(names)
     assert len(set(names)) == len(names)
 
 

@@ -11,7 +11,8 @@ from glassbert.errors import ModelError, UserError
 from glassbert.model.attention import Attention
 from glassbert.model.block import Block
 from glassbert.model.positions import sinusoids
-from glassbert.model.seq2seq import Stack, Transformer
+from glassbert.model.seq2seq import Transformer
+from glassbert.model.stack import Stack
 from glassbert.storage import new_folder
 
 # Our name of an activation, and the converter's.

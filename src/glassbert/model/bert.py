@@ -9,102 +9,35 @@ import torch
 from torch import Tensor, nn
 
 from glassbert.config import BertConfig, ModelConfig
-from glassbert.errors import UserError
-from glassbert.model.block import Block, layer_norm
-from glassbert.model.dropout import dropout
+from glassbert.model.embeddings import Embeddings
 from glassbert.model.heads import LabelHead, MaskedLanguageHead, Pooler
 from glassbert.model.layout import Batch
 from glassbert.model.linear import Linear
-from glassbert.model.positions import sinusoids
-from glassbert.model.tap import Tap, within
+from glassbert.model.stack import Stack
+from glassbert.model.tap import Tap, shown, within
 
 
-class Embeddings(nn.Module):
-    """Token + segment + position, then LayerNorm and dropout."""
+class Encoder(Stack):
+    """Embeddings and the stack on top of them: what every BERT has."""
 
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__()
-        self.dropout = config.hidden_dropout_prob
-        self.max_length = config.max_position_embeddings
-        self.token = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.segment = nn.Embedding(config.type_vocab_size, config.hidden_size)
-        self.position = (
-            nn.Embedding(config.max_position_embeddings, config.hidden_size)
-            if config.positions == "learned"
-            else None
-        )
-        self.is_sinusoidal = config.positions == "sinusoidal"
-        self.norm = layer_norm(config)
-
-    def forward(self, batch: Batch, tap: Tap | None = None) -> Tensor:
-        """Return the sum of the embeddings, normalised, (T, D)."""
-        check_input(batch, self.max_length, self.token, self.segment)
-        token, segment, position = self.token(batch.ids), self.segment(batch.segments), self._positions(batch)
-        if tap:
-            token, segment, position = tap("token", token), tap("segment", segment), tap("position", position)
-        hidden = dropout(self.norm((token + segment).add_(position)), self.dropout, self.training)
-        return tap("out", hidden) if tap else hidden
-
-    def _positions(self, batch: Batch) -> Tensor:
-        """Return the position vectors, (T, D); zero where positions enter in attention instead."""
-        positions = batch.layout.positions.to(batch.ids.device)
-        if self.position is not None:
-            return self.position(positions)
-        if self.is_sinusoidal:
-            return sinusoids(self.max_length, self.token.embedding_dim).to(positions.device)[positions]
-        return torch.zeros(1, self.token.embedding_dim, device=positions.device)
-
-
-def check_input(
-    batch: Batch, max_length: int, tokens: nn.Embedding, segments: nn.Embedding | None = None
-) -> None:
-    """Refuse a batch that the tables have no rows for."""
-    if batch.layout.max_length > max_length:
-        raise UserError(
-            f"a sequence of {batch.layout.max_length} tokens exceeds the position table of "
-            f"{max_length}; truncate it, or split it into windows"
-        )
-    if batch.ids.is_cpu:  # on a GPU the comparison would force a wait, and the lookup has its own assert
-        for name, values, table in (("id", batch.ids, tokens), ("segment", batch.segments, segments)):
-            if table is None:
-                continue
-            low, high = values.aminmax()
-            if low < 0 or high >= table.num_embeddings:
-                culprit = int(low if low < 0 else high)
-                raise UserError(f"{name} {culprit} lies outside the table of {table.num_embeddings} rows")
-
-
-class Encoder(nn.Module):
-    """Embeddings and blocks: what every BERT has."""
+    embeddings: Embeddings
 
     def __init__(self, config: BertConfig) -> None:
-        super().__init__()
-        self.embeddings = Embeddings(config)
-        self.blocks = nn.ModuleList([Block(config) for _ in range(config.num_hidden_layers)])
-        self.final_norm = layer_norm(config) if config.norm_position == "pre" else None
+        super().__init__(config, config.num_hidden_layers, embeddings=Embeddings(config))
 
     def forward(self, batch: Batch, tap: Tap | None = None, only: Tensor | None = None) -> Tensor:
-        """Return the last hidden states, (T, D); of the tokens in ``only``, (M, D), if it is given.
-
-        The last block then leaves out what nobody reads, unless a tap wants to see it.
-        """
+        """Return the last hidden states, (T, D); of the tokens in ``only``, (M, D), if it is given."""
         chosen = None if only is None else batch.layout.only(only)
-        hidden = self.embeddings(batch, within(tap, "emb"))
-        for index, block in enumerate(self.blocks):
-            is_last = index == len(self.blocks) - 1
-            wanted = chosen if is_last and not tap else None
-            hidden = block(hidden, batch.layout, only=wanted, tap=within(tap, f"enc.{index}"))
-        if self.final_norm is not None:
-            hidden = self.final_norm(hidden)
         if tap:
-            hidden = tap("enc.out", hidden)
-            return hidden if only is None else hidden[only]
-        return hidden
+            tap.show_layout(batch.layout)
+        # No name for the embeddings: their memory is free once the first block has read them.
+        embed = self.embeddings
+        return self.run(embed(batch, within(tap, "emb")), batch.layout, only=chosen, tap=within(tap, "enc"))
 
-    def at(self, batch: Batch, places: Tensor) -> tuple[Tensor, Tensor]:
+    def at(self, batch: Batch, places: Tensor, tap: Tap | None = None) -> tuple[Tensor, Tensor]:
         """Return the last hidden states of each sequence's first token, (B, D), and at ``places``, (M, D)."""
         read, first, others = tokens_read(batch, places)
-        hidden = self(batch, only=read)
+        hidden = self(batch, tap, read)
         return hidden[first], hidden[others]
 
 
@@ -137,11 +70,6 @@ class Output:
         found = {name: value for name, value in vars(self).items() if value is not None}
         return replace(self, **{name: value.float() for name, value in found.items()})
 
-    def through(self, tap: Tap) -> "Output":
-        """Return this output with what the heads computed passed through ``tap``."""
-        heads = {name: value for name, value in vars(self).items() if name != "hidden" and value is not None}
-        return replace(self, **{name: tap(name, value) for name, value in heads.items()})
-
 
 class Bert(nn.Module):
     """An encoder with the heads its config names."""
@@ -163,6 +91,10 @@ class Bert(nn.Module):
         if self.mlm is not None and self.config.encoder.tie_word_embeddings:
             self.mlm.decoder.weight = self.encoder.embeddings.token.weight
 
+    def layers(self) -> list[nn.Module]:
+        """Return the embeddings, then the blocks."""
+        return [self.encoder.embeddings, *self.encoder.blocks]
+
     def forward(
         self,
         batch: Batch,
@@ -174,8 +106,8 @@ class Bert(nn.Module):
         """Run the encoder and its heads.
 
         Args:
-            predict_at: Indices into the packed tokens, (M,), where the MLM head shall predict: vocabulary
-                logits at every token would cost more than the encoder itself.
+            predict_at: Indices into the packed tokens, (M,), where the MLM head predicts: logits of the
+                vocabulary at every token would cost more than the encoder itself.
             heads_only: Let the last block leave out the tokens that no head reads.
             tap: Receives every intermediate; its presence selects the glass path.
         """
@@ -183,18 +115,22 @@ class Bert(nn.Module):
         if heads_only and self.config.head not in ("tag", "answer"):
             read, first, predict_at = tokens_read(batch, first[:0] if predict_at is None else predict_at)
         hidden = self.encoder(batch, tap, read)
-        pooled = self.pooler(hidden[first]) if self.pooler is not None else None
-        output = Output(
+        head_tap = within(tap, "head")
+        pooled = self.pooler(hidden[first], head_tap) if self.pooler is not None else None
+        mlm = None
+        if self.mlm is not None and predict_at is not None:
+            mlm = self.mlm(hidden[predict_at], within(head_tap, "mlm"))
+        return Output(
             hidden=hidden,
             pooled=pooled,
-            mlm=self.mlm(hidden[predict_at]) if self.mlm is not None and predict_at is not None else None,
-            nsp=self.nsp(pooled) if self.nsp is not None else None,
-            labels=self._label_logits(hidden, pooled),
-            span=self.span(hidden) if self.span is not None else None,
+            mlm=mlm,
+            nsp=shown(self.nsp(pooled), head_tap, "nsp.logits") if self.nsp is not None else None,
+            labels=self._label_logits(hidden, pooled, head_tap),
+            span=shown(self.span(hidden), head_tap, "span.logits") if self.span is not None else None,
         )
-        return output.through(tap.within("head")) if tap else output
 
-    def _label_logits(self, hidden: Tensor, pooled: Tensor | None) -> Tensor | None:
+    def _label_logits(self, hidden: Tensor, pooled: Tensor | None, tap: Tap | None) -> Tensor | None:
         if self.labels is None:
             return None
-        return self.labels(pooled if self.config.head == "classify" else hidden)
+        logits = self.labels(pooled if self.config.head == "classify" else hidden)
+        return shown(logits, tap, "labels.logits")

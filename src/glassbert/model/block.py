@@ -1,6 +1,6 @@
 """The one block: BERT's encoder, the Transformer's encoder and its decoder are this class with options.
 
-Legend: T tokens, S memory tokens, D hidden size.
+Legend: T tokens, S memory tokens, M chosen tokens, D hidden size, I intermediate size.
 """
 
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from glassbert.config import BertConfig
 from glassbert.model.attention import Attention
 from glassbert.model.cache import Cache
 from glassbert.model.layout import Layout, SomeTokens
-from glassbert.model.linear import Linear
+from glassbert.model.linear import ACTIVATIONS, Linear, add_projection
 from glassbert.model.tap import Tap, within
 
 Sublayer = Callable[[Tensor, Tensor], Tensor]
-"""Maps its input, and the residual it adds to the result."""
+"""Maps its input, and the residual that it adds to the result."""
 
 
 class FeedForward(nn.Module):
-    """Two projections with an activation between them, applied to every token alone."""
+    """Two projections with an activation between them, applied to each token on its own."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -35,12 +35,18 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor, *, residual: Tensor | None = None, tap: Tap | None = None) -> Tensor:
         """Return the transformed ``x`` plus ``residual``, (T, D)."""
-        inner = self.inner(x, activation=self.activation)  # (T, intermediate_size)
-        if self.gate is not None:
-            inner = inner * self.gate(x)
         if tap:
-            inner = tap("inner", inner)
-        return self.outer(inner, dropout=self.dropout, residual=residual)
+            inner = self._shown(x, tap)
+        else:
+            inner = self.inner(x, activation=self.activation)  # (T, I)
+            if self.gate is not None:
+                inner = inner * self.gate(x)
+        return add_projection(residual, self.outer, inner, dropout=self.dropout, tap=tap, name="out")
+
+    def _shown(self, x: Tensor, tap: Tap) -> Tensor:
+        """Return what the second projection reads, (T, I), one named step at a time."""
+        inner = tap("act", ACTIVATIONS[self.activation](tap("pre", self.inner(x))))
+        return inner if self.gate is None else tap("gated", inner * tap("gate", self.gate(x)))
 
 
 class Block(nn.Module):
@@ -71,8 +77,8 @@ class Block(nn.Module):
         """Return the next hidden states, (T, D). A block with cross-attention needs ``memory``, (S, D).
 
         Args:
-            only: Tokens whose next states are wanted, (M, D); all are looked at, but nothing else is computed
-                of the others.
+            only: Tokens whose next states are wanted, (M, D); of the others only keys and values are
+                computed.
         """
 
         def attend_to_self(inner: Tensor, residual: Tensor) -> Tensor:
@@ -93,7 +99,8 @@ class Block(nn.Module):
                 tap=within(tap, "cross"),
             )
 
-        return self._sublayers(x, attend_to_self, attend_to_memory, tap)
+        x = self._sublayers(x, attend_to_self, attend_to_memory, tap)
+        return tap("out", x) if tap else x
 
     def step(self, x: Tensor, cache: Cache, index: int) -> Tensor:
         """Return the next hidden states of one step's tokens, (T, D), and extend ``cache`` by them.
@@ -123,22 +130,18 @@ class Block(nn.Module):
         def feed_forward(inner: Tensor, residual: Tensor) -> Tensor:
             return self.mlp(inner, residual=residual, tap=within(tap, "mlp"))
 
-        x = self._sublayer(x, self.attention_norm, attend_to_self, tap, "attn.out")
+        x = self._sublayer(x, self.attention_norm, attend_to_self, within(tap, "attn"))
         if self.cross_norm is not None:
-            x = self._sublayer(x, self.cross_norm, attend_to_memory, tap, "cross.out")
-        return self._sublayer(x, self.mlp_norm, feed_forward, tap, "out")
+            x = self._sublayer(x, self.cross_norm, attend_to_memory, within(tap, "cross"))
+        return self._sublayer(x, self.mlp_norm, feed_forward, within(tap, "mlp"))
 
-    def _sublayer(
-        self,
-        x: Tensor,
-        norm: nn.LayerNorm,
-        sublayer: Sublayer,
-        tap: Tap | None,
-        name: str,
-    ) -> Tensor:
-        """Apply ``sublayer`` with its residual; the LayerNorm stands before it or after the sum."""
-        x = sublayer(norm(x), x) if self.is_pre_norm else norm(sublayer(x, x))
-        return tap(name, x) if tap else x
+    def _sublayer(self, x: Tensor, norm: nn.LayerNorm, sublayer: Sublayer, tap: Tap | None) -> Tensor:
+        """Apply ``sublayer`` with its residual; the LayerNorm comes before it or after the sum."""
+        if tap is None:
+            return sublayer(norm(x), x) if self.is_pre_norm else norm(sublayer(x, x))
+        if self.is_pre_norm:
+            return sublayer(tap("norm", norm(x)), x)
+        return tap("norm", norm(sublayer(x, x)))
 
 
 def layer_norm(config: BertConfig) -> nn.LayerNorm:

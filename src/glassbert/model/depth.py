@@ -1,28 +1,48 @@
-"""How deep a parameter lies, and what training on a token costs."""
+"""The layers of a network: how deep a parameter lies, and what training on a token costs."""
 
-from glassbert.model.bert import Encoder
+from collections.abc import Sequence
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from glassbert.model.block import Block
+from glassbert.model.stack import Stack
+
+FLOPS_PER_WEIGHT = 6.0
+"""Operations of training for each weight and token: two going forward, twice that going back."""
 
 
-def depth_in_bert(name: str, num_blocks: int) -> int:
-    """Return how deep a parameter of a module that holds a BERT lies: embeddings, blocks, heads."""
-    if ".encoder.embeddings." in name:
-        return 0
-    if ".encoder.blocks." in name:
-        return 1 + int(name.split(".encoder.blocks.")[1].split(".")[0])
-    return 1 + num_blocks
+class Layered(Protocol):
+    """A network that names its layers."""
+
+    def layers(self) -> Sequence[nn.Module]:
+        """Return the embeddings, then the blocks in the order of computation; heads are none of them."""
 
 
-def flops_in_blocks(encoder: Encoder, length: float, share_read: float = 1.0) -> float:
-    """Return the operations of training a BERT's blocks on one token of a sequence of ``length``.
+def depth_of(network: Layered, parameter: Tensor) -> int:
+    """Return how deep a parameter lies: 0 in the embeddings, then the blocks, then what is on top of them."""
+    layers = network.layers()
+    for depth, layer in enumerate(layers):
+        if any(parameter is own for own in layer.parameters()):
+            return depth
+    return len(layers)
+
+
+def num_weights(module: nn.Module) -> int:
+    """Return how many numbers the matrices of a module hold."""
+    return sum(p.numel() for p in module.parameters() if p.dim() > 1)
+
+
+def flops_in_blocks(stack: Stack, length: float, share_read: float = 1.0) -> float:
+    """Return the operations of training an encoder's blocks on one token of a sequence of ``length``.
 
     Args:
-        share_read: Part of the tokens that a head reads; of the others, the last block computes nothing but
-            keys and values.
+        share_read: Part of the tokens that a head reads; of the others, the last block computes only keys
+            and values.
     """
-    width = encoder.embeddings.norm.normalized_shape[0]
-    in_all = sum(p.numel() for p in encoder.blocks.parameters() if p.dim() > 1)
-    in_last = sum(p.numel() for p in encoder.blocks[-1].parameters() if p.dim() > 1)
-    unread = in_last - 2 * width**2
-    in_scores = 2 * length * width * (len(encoder.blocks) - (1 - share_read))
-    # Two operations a number going forward, twice that going back.
-    return 6.0 * (in_all - (1 - share_read) * unread + in_scores)
+    last = stack.blocks[-1]
+    assert isinstance(last, Block)
+    (width,) = last.mlp_norm.normalized_shape
+    unread = num_weights(last) - 2 * width**2
+    in_scores = 2 * length * width * (len(stack.blocks) - (1 - share_read))
+    return FLOPS_PER_WEIGHT * (num_weights(stack.blocks) - (1 - share_read) * unread + in_scores)

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from glassbert.config import BertConfig
 from glassbert.model.block import layer_norm
 from glassbert.model.dropout import dropout
-from glassbert.model.linear import Linear
+from glassbert.model.linear import ACTIVATIONS, Linear
+from glassbert.model.tap import Tap, shown
 
 
 class Pooler(nn.Module):
@@ -18,9 +19,9 @@ class Pooler(nn.Module):
         super().__init__()
         self.dense = Linear(config.hidden_size, config.hidden_size)
 
-    def forward(self, first: Tensor) -> Tensor:
+    def forward(self, first: Tensor, tap: Tap | None = None) -> Tensor:
         """Map the sequences' first vectors, (B, D), to (B, D)."""
-        return self.dense(first).tanh()
+        return shown(shown(self.dense(first), tap, "pooler.dense").tanh(), tap, "pooled")
 
 
 class MaskedLanguageHead(nn.Module):
@@ -33,13 +34,16 @@ class MaskedLanguageHead(nn.Module):
         self.norm = layer_norm(config)
         self.decoder = Linear(config.hidden_size, config.vocab_size)
 
-    def features(self, hidden: Tensor) -> Tensor:
+    def features(self, hidden: Tensor, tap: Tap | None = None) -> Tensor:
         """Map the vectors at the wanted positions, (M, D), to what the decoder reads, (M, D)."""
-        return self.norm(self.dense(hidden, activation=self.activation))
+        if tap is None:
+            return self.norm(self.dense(hidden, activation=self.activation))
+        act = tap("act", ACTIVATIONS[self.activation](tap("dense", self.dense(hidden))))
+        return tap("norm", self.norm(act))
 
-    def forward(self, hidden: Tensor) -> Tensor:
+    def forward(self, hidden: Tensor, tap: Tap | None = None) -> Tensor:
         """Map the vectors at the wanted positions, (M, D), to logits, (M, V)."""
-        return self.decoder(self.features(hidden))
+        return shown(self.decoder(self.features(hidden, tap)), tap, "logits")
 
 
 class LabelHead(nn.Module):

@@ -1,10 +1,20 @@
-"""Attention over packed tokens without gradients: in place, and in whole vectors where that is faster.
+"""Ways to attend, and which is taken when. All give the same numbers up to rounding.
+
+| kernel     | taken                                         | because                                      |
+|------------|-----------------------------------------------|----------------------------------------------|
+| `formula`  | with a tap; in training with dropout on a CPU | each step has a name; SDPA would do the same |
+|            |                                               | there, with a slower dropout                 |
+| `varlen`   | on a GPU in half precision, without dropout   | one call, whatever the lengths               |
+| `fused`    | with gradients or dropout                     | SDPA under autograd, equal lengths at once   |
+| `in_place` | without gradients                             | writes the result over the queries           |
+| `cached`   | in a step of decoding                         | keys and values were computed before         |
 
 Legend: T query tokens, S memory tokens, D hidden size, N heads, H head size (D / N);
 within one run of equal shapes: B sequences, Q query length, K memory length.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -12,12 +22,177 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from glassbert.model.cache import Past
 from glassbert.model.cpu import simd_width
+from glassbert.model.dropout import dropout
 from glassbert.model.layout import Layout
+from glassbert.model.tap import Tap
 
 # A row of scores that fills whole vectors takes less time than one with a few numbers left over, half of it
 # with AVX512; the longer the row, the less it matters.
 _LONGEST_FILLED_UP = 256
+_LARGEST_FLASH_HEAD = 256
+_FIRST_FLASH_GPU = (8, 0)
+
+
+class Spec(NamedTuple):
+    """How queries and keys belong together."""
+
+    layout: Layout
+    memory_layout: Layout
+    num_heads: int
+    is_causal: bool
+    """A token sees itself and the tokens before it."""
+    dropout: float = 0.0
+    """Probability of dropping an attention probability; 0 outside of training."""
+    tap: Tap | None = None
+
+
+Kernel = Callable[[Tensor, Tensor, Tensor, Spec], Tensor]
+"""Maps packed queries, (T, D), keys and values, (S, D) each, to contexts, (T, D); may overwrite the queries
+where there are no gradients."""
+
+
+def choose_kernel(q: Tensor, spec: Spec) -> Kernel:
+    """Return the kernel for these queries; see the table above."""
+    if spec.tap or (spec.dropout and q.is_cpu):
+        return formula
+    if not spec.dropout and can_take_varlen(q, spec.num_heads):
+        return varlen
+    if spec.dropout or torch.is_grad_enabled():
+        return fused
+    return in_place
+
+
+def formula(q: Tensor, k: Tensor, v: Tensor, spec: Spec) -> Tensor:
+    """Compute ``softmax(QK^T / sqrt(H) + mask) V`` as it is taught, and show each step to the tap."""
+    return _by_runs(_formula, q, k, v, spec)
+
+
+def fused(q: Tensor, k: Tensor, v: Tensor, spec: Spec) -> Tensor:
+    """Call torch's fused attention for the sequences of each shape."""
+    return _by_runs(_fused, q, k, v, spec)
+
+
+def varlen(q: Tensor, k: Tensor, v: Tensor, spec: Spec) -> Tensor:
+    """Call FlashAttention once for all sequences, whatever their lengths."""
+    from torch.nn.attention.varlen import varlen_attn  # a second's import, which only a GPU needs
+
+    assert not spec.is_causal or spec.layout == spec.memory_layout, "causal attention is to the same tokens"
+    queries, keys, values = (x.view(len(x), spec.num_heads, -1) for x in (q, k, v))  # (T or S, N, H)
+    context = varlen_attn(
+        queries,
+        keys,
+        values,
+        _borders(spec.layout.lengths, q.device),
+        _borders(spec.memory_layout.lengths, q.device),
+        spec.layout.max_length,
+        spec.memory_layout.max_length,
+        window_size=(-1, 0) if spec.is_causal else (-1, -1),
+    )
+    assert isinstance(context, Tensor)
+    return context.flatten(1)
+
+
+def in_place(q: Tensor, k: Tensor, v: Tensor, spec: Spec) -> Tensor:
+    """Call torch's fused attention without gradients; overwrites ``q`` unless all sequences fit one call.
+
+    The rows of the last sequences were computed last and are still in the cache, so these come first. When
+    their queries have been used, no place is better for the result.
+    """
+    for x in (q, k, v):
+        assert (x.is_contiguous(), x.storage_offset()) == (True, 0), "expected all of a product's result"
+    lengths, memory_lengths = spec.layout.lengths, spec.memory_layout.lengths
+    num_rows = (sum(lengths), sum(memory_lengths), sum(memory_lengths))
+    assert (len(q), len(k), len(v)) == num_rows, "expected a row for each token of the layouts"
+    fills_up = not spec.is_causal and q.is_cpu and q.dtype == torch.float32
+    multiple_of = simd_width() if fills_up else 1
+    portions = _portions(lengths, memory_lengths, spec.num_heads, q.size(1), multiple_of)
+    for queries_at, keys_at, mask in portions:
+        queries, keys, values = q.as_strided(*queries_at), k.as_strided(*keys_at), v.as_strided(*keys_at)
+        context = F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=spec.is_causal)
+        if len(portions) == 1:
+            return context.transpose(1, 2).reshape(q.shape)
+        queries.copy_(context)
+    return q
+
+
+def cached(q: Tensor, pasts: Sequence[Past], num_heads: int) -> Tensor:
+    """Attend to keys and values that were computed before.
+
+    Args:
+        q: Queries that look at the first of the ``pasts``, then those that look at the second, and so on.
+    """
+    contexts = []
+    for past, queries in zip(pasts, q.split([past.num_queries for past in pasts]), strict=True):
+        heads = _heads(queries, len(past.keys), num_heads)  # (B, N, W, H)
+        context = F.scaled_dot_product_attention(heads, past.keys, past.values, attn_mask=past.mask)
+        contexts.append(context.transpose(1, 2).reshape(queries.shape))
+    return _joined(contexts)
+
+
+def can_take_varlen(q: Tensor, num_heads: int) -> bool:
+    """Return whether FlashAttention knows the device, the precision and the head size of ``q``, (T, D)."""
+    if not q.is_cuda or q.dtype not in (torch.float16, torch.bfloat16):
+        return False
+    head_size = q.size(1) // num_heads
+    has_flash = torch.cuda.get_device_capability(q.device) >= _FIRST_FLASH_GPU
+    return has_flash and head_size % 8 == 0 and head_size <= _LARGEST_FLASH_HEAD
+
+
+def _by_runs(attend: Kernel, q: Tensor, k: Tensor, v: Tensor, spec: Spec) -> Tensor:
+    """Attend run by run: sequences of one shape form a dense batch, so nothing is padded.
+
+    Args:
+        attend: Maps heads, (B, N, Q or K, H) each, to (B, N, Q, H).
+    """
+    runs = spec.layout.runs(spec.memory_layout)
+    sizes = [run.num_sequences * run.length for run in runs]
+    memory_sizes = [run.num_sequences * run.memory_length for run in runs]
+    contexts = []
+    parts = zip(runs, q.split(sizes), k.split(memory_sizes), v.split(memory_sizes), strict=True)
+    for index, (run, q_run, k_run, v_run) in enumerate(parts):
+        queries, keys, values = (_heads(x, run.num_sequences, spec.num_heads) for x in (q_run, k_run, v_run))
+        # One text has one run and gets the plain names; the runs of a batch are told apart.
+        tap = spec.tap.within(f"run{index}") if spec.tap and len(runs) > 1 else spec.tap
+        context = attend(queries, keys, values, spec._replace(tap=tap))  # (B, N, Q, H)
+        contexts.append(context.transpose(1, 2).reshape(q_run.shape))
+    return _joined(contexts)  # (T, D)
+
+
+def _formula(q: Tensor, k: Tensor, v: Tensor, spec: Spec) -> Tensor:
+    tap = spec.tap
+    raw = q @ k.transpose(-2, -1)  # (B, N, Q, K)
+    raw = tap("raw", raw) if tap else raw
+    scores = raw / math.sqrt(q.size(-1))
+    scores = tap("scores", scores) if tap else scores
+    if spec.is_causal:
+        visible = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+        scores = scores.masked_fill(~visible, -math.inf)
+        scores = tap("masked", scores) if tap else scores
+    probs = scores.softmax(dim=-1)
+    probs = tap("probs", probs) if tap else probs
+    return dropout(probs, spec.dropout, is_training=True) @ v
+
+
+def _fused(q: Tensor, k: Tensor, v: Tensor, spec: Spec) -> Tensor:
+    return F.scaled_dot_product_attention(q, k, v, dropout_p=spec.dropout, is_causal=spec.is_causal)
+
+
+def _heads(x: Tensor, num_sequences: int, num_heads: int) -> Tensor:
+    """View (B * length, D) as (B, N, length, H)."""
+    return x.view(num_sequences, -1, num_heads, x.size(-1) // num_heads).transpose(1, 2)
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+@lru_cache(maxsize=64)  # every block asks for those of its batch
+@torch.inference_mode(False)  # they may meet autograd later
+def _borders(lengths: tuple[int, ...], device: torch.device) -> Tensor:
+    """Return where each sequence begins, and where the last one ends, (B + 1,)."""
+    return F.pad(torch.tensor(lengths).cumsum(0), (1, 0)).to(device, torch.int32)
 
 
 class _Heads(NamedTuple):
@@ -37,30 +212,6 @@ class _Portion(NamedTuple):
     """Added to the scores, (1, 1, 1, K)."""
 
 
-def attend_in_place(
-    q: Tensor, k: Tensor, v: Tensor, layout: Layout, memory_layout: Layout, *, num_heads: int, is_causal: bool
-) -> Tensor:
-    """Return what each query of ``q``, (T, D), finds in ``k`` and ``v``, (S, D); may overwrite ``q``.
-
-    The rows of the last sequences were computed last and are still in the cache, so these come first. When
-    their queries have been used, no place is better for the result.
-    """
-    for x in (q, k, v):
-        assert (x.is_contiguous(), x.storage_offset()) == (True, 0), "expected all of a product's result"
-    num_rows = (layout.num_tokens, memory_layout.num_tokens, memory_layout.num_tokens)
-    assert (len(q), len(k), len(v)) == num_rows, "expected a row for each token of the layouts"
-    fills_up = not is_causal and q.is_cpu and q.dtype == torch.float32
-    multiple_of = simd_width() if fills_up else 1
-    portions = _portions(layout.lengths, memory_layout.lengths, num_heads, q.size(1), multiple_of)
-    for queries_at, keys_at, mask in portions:
-        queries, keys, values = q.as_strided(*queries_at), k.as_strided(*keys_at), v.as_strided(*keys_at)
-        context = F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=is_causal)
-        if len(portions) == 1:
-            return context.transpose(1, 2).reshape(q.shape)
-        queries.copy_(context)
-    return q
-
-
 @lru_cache(maxsize=64)  # every block asks for those of its batch
 def _portions(
     lengths: tuple[int, ...], memory_lengths: tuple[int, ...], num_heads: int, width: int, multiple_of: int
@@ -68,9 +219,9 @@ def _portions(
     """Return all sequences of a batch, the last ones first.
 
     Args:
-        multiple_of: Let so many keys or a multiple be looked at: the rows behind a sequence too, but masked.
-            They are those of the next sequence, so nothing is copied. The last sequences have too few behind
-            them and stay as they are. Numbers are taken to be finite: a mask does not hide NaN.
+        multiple_of: Round the number of keys up to a multiple of this by reading into the next sequence,
+            masked, so nothing is copied. The last sequences have too few rows behind them and stay as they
+            are. Numbers are taken to be finite: a mask does not hide NaN.
     """
 
     def heads(first: int, number: int, length: int, num_seen: int) -> _Heads:
@@ -102,7 +253,7 @@ def _filled(length: int, multiple_of: int) -> int:
 
 
 def _mask_behind(length: int, num_seen: int) -> Tensor | None:
-    """Return what hides all but the first ``length`` tokens when it is added to scores."""
+    """Return the mask that hides all but the first ``length`` keys when it is added to scores."""
     if num_seen == length:
         return None
     # It is kept for later calls, whatever torch's defaults are now.

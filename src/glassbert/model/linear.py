@@ -1,4 +1,4 @@
-"""The one linear layer of all networks, with room for what an inference engine can fuse into it."""
+"""The one linear layer of all networks, with room for what a backend of inference can fuse into it."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassbert.model.dropout import dropout as apply_dropout
+from glassbert.model.tap import Tap
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
@@ -42,9 +43,29 @@ class Linear(nn.Linear):
             y = y if activation is None else IN_PLACE[activation](y)
             if residual is None:
                 return y
-            # Autocast makes the product narrower than the residual, which shall stay as it is.
+            # Autocast makes the product narrower than the residual, which must keep its precision.
             return y.add_(residual) if y.dtype == residual.dtype else residual + y
         if activation is not None:
             y = ACTIVATIONS[activation](y)
         y = apply_dropout(y, dropout, self.training)
         return y if residual is None else residual + y
+
+
+def add_projection(
+    residual: Tensor | None,
+    linear: Linear,
+    x: Tensor,
+    *,
+    dropout: float,
+    tap: Tap | None = None,
+    name: str = "proj",
+) -> Tensor:
+    """Return ``residual + dropout(linear(x))``, (T, outputs): how every sub-layer of a block ends.
+
+    Args:
+        name: What the tap calls the product before it is added.
+    """
+    if tap is None:
+        return linear(x, dropout=dropout, residual=residual)
+    product = apply_dropout(tap(name, linear(x)), dropout, linear.training)
+    return product if residual is None else tap("sum", residual + product)

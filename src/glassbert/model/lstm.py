@@ -18,12 +18,12 @@ from torch.nn.utils.rnn import PackedSequence
 from glassbert.config import BertConfig, LstmConfig
 from glassbert.errors import ModelError
 from glassbert.model.attention import Attention
-from glassbert.model.bert import check_input
 from glassbert.model.cache import Past
+from glassbert.model.embeddings import check_input
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.linear import Linear
 from glassbert.model.seq2seq import filling_mask, probabilities, rectangle
-from glassbert.model.tap import Tap, within
+from glassbert.model.tap import Tap, shown, within
 
 State = tuple[Tensor, Tensor]
 """Hidden and cell state of every layer, (L, B, D) each."""
@@ -95,11 +95,19 @@ class Lstm(nn.Module):
         """Let the output be the token embedding's matrix."""
         self.output.weight = self.token.weight
 
+    def layers(self) -> list[nn.Module]:
+        """Return the embedding alone: recurrent layers are computed as one."""
+        return [self.token]
+
     def forward(self, source: Batch, target: Batch, *, tap: Tap | None = None) -> Tensor:
         """Return the hidden states behind each token of the target, (T, D), by teacher forcing."""
-        memory, last = self.encode(source)
+        memory, last = self.encode(source, tap)
         check_input(target, self.config.max_length, self.token)
-        hidden, _ = _run(self.decoder, self._embed(target.ids), target.layout, last)
+        tap = within(tap, "dec")
+        if tap:
+            tap.show_layout(target.layout)
+        hidden, _ = _run(self.decoder, self._embed(target.ids, within(tap, "emb")), target.layout, last)
+        hidden = shown(hidden, tap, "lstm")
         if self.attention is not None:
             hidden = self.attention(
                 hidden,
@@ -109,13 +117,16 @@ class Lstm(nn.Module):
                 residual=hidden,
                 tap=within(tap, "cross"),
             )
-        return self._finish(hidden)
+        return self._finish(hidden, tap)
 
-    def encode(self, source: Batch) -> tuple[Tensor, State]:
+    def encode(self, source: Batch, tap: Tap | None = None) -> tuple[Tensor, State]:
         """Return the source's states, (S, D), and the last ones of every layer."""
         check_input(source, self.config.max_length, self.token)
-        memory, (hidden, cell) = _run(self.encoder, self._embed(source.ids), source.layout)
-        return memory, (_both_ways(hidden), _both_ways(cell))
+        if tap:
+            tap.show_layout(source.layout)
+        embedded = self._embed(source.ids, within(tap, "emb"))
+        memory, (hidden, cell) = _run(self.encoder, embedded, source.layout)
+        return shown(memory, tap, "enc.out"), (_both_ways(hidden), _both_ways(cell))
 
     def start(self, source: Batch) -> LstmState:
         """Encode the source, and compute once what every step of decoding reads of it."""
@@ -148,7 +159,7 @@ class Lstm(nn.Module):
         """Return how much each target token looked at each source token, (T_i, S_i) for each pair."""
         if self.attention is None:
             raise ModelError("a model without attention has no alignment; train one with has_attention true")
-        return probabilities(lambda tap: self(source, target, tap=tap), "cross.")
+        return probabilities(lambda tap: self(source, target, tap=tap), "dec.cross.")
 
     def dependent_steps(self, source_length: int, target_length: int) -> int:
         """Return how many layers must wait for one another when a pair is learnt.
@@ -157,12 +168,14 @@ class Lstm(nn.Module):
         """
         return self.encoder.num_layers * source_length + target_length + self.decoder.num_layers - 1
 
-    def _embed(self, ids: Tensor) -> Tensor:
-        hidden = self.token(ids) * math.sqrt(self.token.embedding_dim)
-        return F.dropout(hidden, self.config.hidden_dropout_prob, self.training)
+    def _embed(self, ids: Tensor, tap: Tap | None = None) -> Tensor:
+        hidden = shown(self.token(ids), tap, "token") * math.sqrt(self.token.embedding_dim)
+        hidden = shown(hidden, tap, "scaled")
+        return shown(F.dropout(hidden, self.config.hidden_dropout_prob, self.training), tap, "out")
 
-    def _finish(self, hidden: Tensor) -> Tensor:
-        return F.dropout(self.norm(hidden), self.config.hidden_dropout_prob, self.training)
+    def _finish(self, hidden: Tensor, tap: Tap | None = None) -> Tensor:
+        hidden = shown(self.norm(hidden), tap, "norm")
+        return shown(F.dropout(hidden, self.config.hidden_dropout_prob, self.training), tap, "out")
 
 
 def _attention_shape(config: LstmConfig) -> BertConfig:

@@ -14,15 +14,14 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from glassbert.config import BertConfig, LstmConfig, TransformerConfig
+from glassbert.config import LstmConfig, TransformerConfig
 from glassbert.errors import UserError
-from glassbert.model.bert import check_input
-from glassbert.model.block import Block, layer_norm
+from glassbert.model.block import Block
 from glassbert.model.cache import Cache, Shelf
-from glassbert.model.dropout import dropout
+from glassbert.model.embeddings import Embeddings
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.linear import Linear
-from glassbert.model.positions import sinusoids
+from glassbert.model.stack import Stack
 from glassbert.model.tap import Tap, within
 
 SHELF_SIZE = 64
@@ -42,8 +41,11 @@ class SequenceToSequence(Protocol):
     def output(self) -> Linear:
         """The last layer: `hidden @ output.weight.T + output.bias` are the vocabulary logits."""
 
-    def __call__(self, source: Batch, target: Batch) -> Tensor:
+    def __call__(self, source: Batch, target: Batch, *, tap: Tap | None = None) -> Tensor:
         """Return the hidden states behind each token of the target, (T, D), by teacher forcing."""
+
+    def layers(self) -> Sequence[nn.Module]:
+        """Return the embeddings, then the blocks in the order of computation."""
 
     def start(self, source: Batch) -> Any:
         """Read the source; return the state before the first step."""
@@ -62,73 +64,6 @@ class SequenceToSequence(Protocol):
         """Return how many layers must wait for one another when a pair is learnt; more cores do not help."""
 
 
-class ScaledEmbeddings(nn.Module):
-    """Token vectors times sqrt(D), plus positions, then dropout: as published, without a LayerNorm."""
-
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__()
-        self.dropout = config.hidden_dropout_prob
-        self.max_length = config.max_position_embeddings
-        self.is_sinusoidal = config.positions == "sinusoidal"
-        self.token = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.position = (
-            nn.Embedding(config.max_position_embeddings, config.hidden_size)
-            if config.positions == "learned"
-            else None
-        )
-
-    def forward(self, ids: Tensor, positions: Tensor, tap: Tap | None = None) -> Tensor:
-        """Return the vectors of tokens at their positions, both (T,), as (T, D)."""
-        hidden = self.token(ids) * math.sqrt(self.token.embedding_dim)
-        if tap:
-            hidden = tap("token", hidden)
-        if self.position is not None:
-            hidden = hidden + self.position(positions)
-        elif self.is_sinusoidal:
-            table = sinusoids(self.max_length, self.token.embedding_dim).to(hidden.device, hidden.dtype)
-            hidden = hidden + table[positions]
-        hidden = dropout(hidden, self.dropout, self.training)
-        return tap("out", hidden) if tap else hidden
-
-
-class Stack(nn.Module):
-    """Blocks one upon the other, with a last LayerNorm where the blocks have theirs in front."""
-
-    def __init__(self, config: BertConfig, num_blocks: int, *, is_decoder: bool) -> None:
-        super().__init__()
-        self.blocks = nn.ModuleList(
-            Block(config, is_causal=is_decoder, has_cross_attention=is_decoder) for _ in range(num_blocks)
-        )
-        self.final_norm = layer_norm(config) if config.norm_position == "pre" else None
-
-    def forward(
-        self,
-        hidden: Tensor,
-        layout: Layout,
-        *,
-        memory: Tensor | None = None,
-        memory_layout: Layout | None = None,
-        tap: Tap | None = None,
-    ) -> Tensor:
-        """Map (T, D) to (T, D); a decoder also reads ``memory``, (S, D)."""
-        for index, block in enumerate(self.blocks):
-            hidden = block(
-                hidden, layout, memory=memory, memory_layout=memory_layout, tap=within(tap, f"{index}")
-            )
-        return self._finish(hidden, tap)
-
-    def step(self, hidden: Tensor, cache: Cache) -> Tensor:
-        """Map the tokens of one step, (B * W, D), to (B * W, D)."""
-        for index, block in enumerate(self.blocks):
-            assert isinstance(block, Block)
-            hidden = block.step(hidden, cache, index)
-        return self._finish(hidden)
-
-    def _finish(self, hidden: Tensor, tap: Tap | None = None) -> Tensor:
-        hidden = hidden if self.final_norm is None else self.final_norm(hidden)
-        return tap("out", hidden) if tap else hidden
-
-
 class Transformer(nn.Module):
     """Encoder and decoder over one embedding, which is also the matrix of the output."""
 
@@ -136,8 +71,8 @@ class Transformer(nn.Module):
         super().__init__()
         shape = config.encoder
         self.config = config
-        self.embeddings = ScaledEmbeddings(shape)
-        self.encoder = Stack(shape, shape.num_hidden_layers, is_decoder=False)
+        self.embeddings = Embeddings(shape, is_scaled=True)
+        self.encoder = Stack(shape, shape.num_hidden_layers)
         self.decoder = Stack(shape, config.num_decoder_layers, is_decoder=True)
         self.output = Linear(shape.hidden_size, shape.vocab_size)
         self.tie_weights()
@@ -147,6 +82,10 @@ class Transformer(nn.Module):
         if self.config.encoder.tie_word_embeddings:
             self.output.weight = self.embeddings.token.weight
 
+    def layers(self) -> list[nn.Module]:
+        """Return the embeddings, then the encoder's blocks, then the decoder's."""
+        return [self.embeddings, *self.encoder.blocks, *self.decoder.blocks]
+
     def forward(self, source: Batch, target: Batch, *, tap: Tap | None = None) -> Tensor:
         """Return the decoder's last hidden states, (T, D), by teacher forcing.
 
@@ -155,15 +94,23 @@ class Transformer(nn.Module):
                 Sort pairs by both lengths to make attention meet few shapes.
             tap: Receives every intermediate; its presence selects the glass path.
         """
-        memory = self.encode(source, tap)
-        hidden = self._embed(target, within(tap, "dec.emb"))
-        return self.decoder(
-            hidden, target.layout, memory=memory, memory_layout=source.layout, tap=within(tap, "dec")
+        memory, tap = self.encode(source, tap), within(tap, "dec")
+        if tap:
+            tap.show_layout(target.layout)
+        return self.decoder.run(
+            self.embeddings(target, within(tap, "emb")),
+            target.layout,
+            memory=memory,
+            memory_layout=source.layout,
+            tap=tap,
         )
 
     def encode(self, source: Batch, tap: Tap | None = None) -> Tensor:
         """Return the encoder's last hidden states, (S, D)."""
-        return self.encoder(self._embed(source, within(tap, "emb")), source.layout, tap=within(tap, "enc"))
+        if tap:
+            tap.show_layout(source.layout)
+        embed = self.embeddings
+        return self.encoder.run(embed(source, within(tap, "emb")), source.layout, tap=within(tap, "enc"))
 
     def start(self, source: Batch) -> Cache:
         """Encode the source, and compute once what every step of decoding reads of it."""
@@ -191,7 +138,7 @@ class Transformer(nn.Module):
         if state.num_steps == self.config.max_length:
             raise UserError(f"step {state.num_steps + 1} exceeds the position table of {state.num_steps}")
         state.begin_step(ids.size(1), parents)
-        return self.decoder.step(self.embeddings(ids.flatten(), state.positions), state)
+        return self.decoder.step(self.embeddings.at(ids.flatten(), state.positions), state)
 
     def alignments(self, source: Batch, target: Batch) -> list[Tensor]:
         """Return how much each target token looked at each source token, (T_i, S_i) for each pair.
@@ -204,10 +151,6 @@ class Transformer(nn.Module):
     def dependent_steps(self, source_length: int, target_length: int) -> int:
         """Return how many layers must wait for one another when a pair is learnt: its length is no matter."""
         return len(self.encoder.blocks) + len(self.decoder.blocks)
-
-    def _embed(self, batch: Batch, tap: Tap | None) -> Tensor:
-        check_input(batch, self.embeddings.max_length, self.embeddings.token)
-        return self.embeddings(batch.ids, batch.layout.positions.to(batch.ids.device), tap)
 
 
 def shelf_layouts(layout: Layout) -> list[Layout]:

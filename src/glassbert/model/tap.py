@@ -1,12 +1,19 @@
-"""Taps: how the glass path shows its numbers without anything being stored on a module."""
+"""Taps: how the glass path shows its numbers without storing anything on a module.
+
+Every name and its shape: docs/glossary.md.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
+from glassbert.model.layout import Layout
+
 Sink = Callable[[str, Tensor], Tensor]
-"""Receives a name such as `enc.3.attn.q` and the tensor; what it returns is what the model goes on with."""
+"""Receives a name such as `enc.3.attn.q` and the tensor; the model continues with what it returns."""
+OnLayout = Callable[[str, Layout], None]
+"""Receives a prefix of names and the layout of their rows: which belong to which sequence."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +25,8 @@ class Tap:
 
     sink: Sink
     prefix: str = ""
+    on_layout: OnLayout | None = None
+    """Called before the numbers of a batch: with "" for all names, with "dec." for those of a decoder."""
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
         """Pass ``value`` through the sink under its full name."""
@@ -25,9 +34,19 @@ class Tap:
 
     def within(self, scope: str) -> "Tap":
         """Return a tap whose names begin with ``scope``."""
-        return Tap(self.sink, f"{self.prefix}{scope}.")
+        return replace(self, prefix=f"{self.prefix}{scope}.")
+
+    def show_layout(self, layout: Layout) -> None:
+        """Tell how the rows of what follows under this prefix are divided into sequences."""
+        if self.on_layout:
+            self.on_layout(self.prefix, layout)
 
 
 def within(tap: Tap | None, scope: str) -> Tap | None:
     """Return ``tap`` with a longer prefix, or None for the fast path."""
     return tap.within(scope) if tap else None
+
+
+def shown(value: Tensor, tap: Tap | None, name: str) -> Tensor:
+    """Return ``value``, or what a tap makes of it."""
+    return tap(name, value) if tap else value

@@ -20,7 +20,7 @@ from glassbert.interop.huggingface import build
 from glassbert.interop.stored import read_stored
 from glassbert.interop.weights import read_file, save_tensors
 from glassbert.model.bert import Bert, Output
-from glassbert.model.depth import depth_in_bert, flops_in_blocks
+from glassbert.model.depth import depth_of, flops_in_blocks
 from glassbert.model.layout import Batch
 from glassbert.model.packed import pack
 from glassbert.tasks.forward import decoded, raw_outputs
@@ -61,7 +61,7 @@ class FineTuneModule(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        return self.bert.encoder.embeddings.segment.weight.device
+        return self.bert.encoder.embeddings.token.weight.device
 
     def forward(self, part: Sequence[Input] | Batch) -> dict[str, Tensor] | Output:
         """Return the sums over a part of a batch: losses, and what is counted; of packed input, the output.
@@ -187,10 +187,10 @@ class FineTune(Generic[E, P]):
         return weights | (_read_extra(folder) if self.task.extra is not None else {})
 
     def depth_of(self, name: str) -> int:
-        return depth_in_bert(name, self.config.encoder.num_hidden_layers)
+        return depth_of(self.module.bert, self.module.get_parameter(name))
 
     def blocks(self) -> Sequence[nn.Module]:
-        return list(self.module.bert.encoder.blocks)
+        return self.module.bert.layers()[1:]
 
     def flops_per_token(self) -> float:
         length = float(np.mean([len(one) for windows in self.train_inputs for one in windows]))

@@ -11,7 +11,7 @@ from glassbert.config import ModelConfig
 from glassbert.data.pretraining.batches import PretrainBatch
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.model.bert import Bert
-from glassbert.model.depth import depth_in_bert
+from glassbert.model.depth import depth_of
 from glassbert.tasks.objectives.folders import read_network, save_network
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.text.wordpiece.tokenizer import Tokenizer
@@ -102,10 +102,11 @@ class Pretrain:
         return read_network(self.module, folder)
 
     def depth_of(self, name: str) -> int:
-        return depth_in_bert(name, self.config.encoder.num_hidden_layers)
+        network = self.module.models().get(name.partition(".")[0], self.module.bert)
+        return depth_of(network, self.module.get_parameter(name))
 
     def blocks(self) -> Sequence[nn.Module]:
-        return [block for model in self.module.models().values() for block in model.encoder.blocks]
+        return [block for model in self.module.models().values() for block in model.layers()[1:]]
 
     def flops_per_token(self) -> float:
         return self.objective.flops_per_token(self.module)

@@ -12,14 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from glassbert.config import TransformerConfig
 from glassbert.data.pair_batches import EncodedPairs, TranslateBatch, TranslateObjective
 from glassbert.interop.seq2seq import Network, build_network
 from glassbert.interop.stored import read_stored
 from glassbert.interop.translator import write_translator
 from glassbert.metrics.translation import TranslationReport, translation
+from glassbert.model.depth import FLOPS_PER_WEIGHT, depth_of, num_weights
 from glassbert.model.layout import Batch, Layout
-from glassbert.model.seq2seq import Transformer
 from glassbert.model.sharded import full
 from glassbert.tasks.vocabulary_loss import smoothed_vocabulary_loss
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
@@ -140,29 +139,17 @@ class Translate:
         return dict(TranslateModule(build_network(read_stored(folder))).named_parameters())
 
     def depth_of(self, name: str) -> int:
-        if not isinstance(self._config, TransformerConfig):
-            return 0 if ".token." in name else 1
-        num_encoder, num_decoder = self._config.encoder.num_hidden_layers, self._config.num_decoder_layers
-        for side, before in ((".encoder.blocks.", 0), (".decoder.blocks.", num_encoder)):
-            if side in name:
-                return 1 + before + int(name.split(side)[1].split(".")[0])
-        return 0 if ".embeddings." in name else 1 + num_encoder + num_decoder
+        return depth_of(self.module.network, self.module.get_parameter(name))
 
     def blocks(self) -> Sequence[nn.Module]:
-        network = self.module.network
-        return [*network.encoder.blocks, *network.decoder.blocks] if isinstance(network, Transformer) else []
+        return self.module.network.layers()[1:]
 
     def flops_per_token(self) -> float:
         network, pairs = self.module.network, self.objective.pairs
         num_source, num_target = int(pairs.source_lengths.sum()), int(pairs.target_lengths.sum())
         share = num_target / (num_source + num_target)
-
-        def weights(module: nn.Module | None) -> int:
-            return sum(p.numel() for p in module.parameters() if p.dim() > 1) if module else 0
-
-        in_decoder = weights(network.decoder) + weights(network.output)
-        # Two operations a number going forward, twice that going back.
-        return 6.0 * ((1 - share) * weights(network.encoder) + share * in_decoder)
+        in_decoder = num_weights(network.decoder) + num_weights(network.output)
+        return FLOPS_PER_WEIGHT * ((1 - share) * num_weights(network.encoder) + share * in_decoder)
 
     def _network_of(self, weights: Mapping[str, Tensor]) -> Network:
         """Return a network of our shape with ``weights``, named as the module's."""

@@ -14,7 +14,7 @@ from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.data.pretraining.examples import Arrangement
 from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.model.bert import Bert
-from glassbert.model.depth import flops_in_blocks
+from glassbert.model.depth import FLOPS_PER_WEIGHT, flops_in_blocks, num_weights
 from glassbert.tasks.objectives.parts import ObjectiveSettings, Part, PretrainNetwork
 from glassbert.text.vocabulary import Vocabulary
 
@@ -126,8 +126,9 @@ class Objective:
         """Return the operations of training on one token."""
         share_read = min(1.0, sum(part.share_read for part in self.parts))
         in_heads = sum(
-            part.share_read * sum(p.numel() for p in getattr(network.bert, head).parameters() if p.dim() > 1)
+            part.share_read * num_weights(getattr(network.bert, head))
             for part in self.parts
             for head in part.heads
         )
-        return flops_in_blocks(network.bert.encoder, self.max_length, share_read) + 6.0 * in_heads
+        in_blocks = flops_in_blocks(network.bert.encoder, self.max_length, share_read)
+        return in_blocks + FLOPS_PER_WEIGHT * in_heads
