@@ -72,9 +72,9 @@ def wiki_corpus(num_documents: int) -> MemoryCorpus:
     return memory_corpus([(4 + rng.geometric(1 / 22, size=size)).tolist() for size in sizes])
 
 
-def objective_of(name: str = "mlm+nsp", **told: Any) -> Objective:
+def objective_of(name: str = "mlm+nsp", **options: Any) -> Objective:
     """Return an objective over `VOCABULARY`."""
-    return make_objective(objective_type(name).settings_type(name=name, **told), VOCABULARY)
+    return make_objective(objective_type(name).settings_type(name=name, **options), VOCABULARY)
 
 
 def batches_of(
@@ -84,8 +84,8 @@ def batches_of(
     max_length: int = 32,
     batch_tokens: int = 256,
     seed: int = 1,
-    **told: Any,
+    **options: Any,
 ) -> CorpusBatches:
     """Return the batches of a corpus over `VOCABULARY` for the objective ``name``."""
-    objective = objective_of(name, max_length=max_length, **told)
+    objective = objective_of(name, max_length=max_length, **options)
     return CorpusBatches(corpus, objective, batch_tokens=batch_tokens, seed=seed)  # type: ignore[arg-type]

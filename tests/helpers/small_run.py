@@ -26,11 +26,11 @@ from helpers.corpora import VOCABULARY, batches_of, memory_corpus
 STEPS = 12
 
 
-def small_task(dropout: float = 0.1, name: str = "mlm+nsp", **told: Any) -> Pretrain:
+def small_task(dropout: float = 0.1, name: str = "mlm+nsp", **options: Any) -> Pretrain:
     """Return a tiny model on a corpus of random words, with the objective ``name``."""
     generator = random.Random(0)
     documents = [[generator.randrange(3, 20) for _ in range(generator.randrange(3, 12))] for _ in range(40)]
-    batches = batches_of(memory_corpus(documents), name, **told)
+    batches = batches_of(memory_corpus(documents), name, **options)
     objective = batches.rules
     assert isinstance(objective, Objective)
     shape = preset(

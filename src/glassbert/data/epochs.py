@@ -1,4 +1,4 @@
-"""The epochs of a run: which batch a step has, and in what order the rows of fine-tuning come.
+"""The epochs of a run: which batch belongs to a step, and how the rows of fine-tuning are shuffled.
 
 Epochs are planned one by one and may differ in their number of batches. Everything is a pure function of seed
 and epoch, so that a run can stop and resume at any step.
@@ -15,14 +15,14 @@ from glassbert.data.random import Draw, permutation
 
 Batch = TypeVar("Batch")
 
-_KEPT_EPOCHS = 2  # the batches of two epochs may be asked for in turn where one ends and the next begins
+_KEPT_EPOCHS = 2  # where one epoch ends and the next begins, batches of both may be asked for in turn
 
 
 class Epochs(Generic[Batch]):
     """The plans of a run's epochs, made when they are needed."""
 
     def __init__(self, plan: Callable[[int], Sequence[Batch]]) -> None:
-        """Remember how to plan.
+        """Keep how to plan; nothing is planned yet.
 
         Args:
             plan: Returns the batches of an epoch, at least one, the same whenever it is asked.

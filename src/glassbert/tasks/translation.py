@@ -1,4 +1,4 @@
-"""Translation: from a source, and the target up to here, the next piece of the target.
+"""Translation: predict the next piece of the target from the source and the target so far.
 
 Legend: S source tokens, T target tokens, D hidden size, V vocabulary.
 """
@@ -24,7 +24,7 @@ from glassbert.tasks.vocabulary_loss import smoothed_vocabulary_loss
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
 
 Write = Callable[[Network, Sequence[Sequence[int]]], Sequence[Sequence[int]]]
-"""Decodes: the targets of sources, in order. It is given, since tasks know nothing of inference."""
+"""Return the targets of sources, in order. Passed in, because tasks may not import inference."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class HeldOut:
     sources: Sequence[str]
     targets: Sequence[str]
     batches: Sequence[TranslateBatch]
-    """The same pairs, but for those that are too long for the model."""
+    """The same pairs without those that are too long for the model."""
     write: Write
     bleu_tokenizer: str | None = None
-    """How BLEU cuts text into words; as the text asks for when not given."""
+    """How BLEU splits text into words; chosen by the text when not given."""
 
 
 class TranslateModule(nn.Module):
@@ -65,7 +65,7 @@ class TranslateModule(nn.Module):
 
 
 class Translate:
-    """The translation task; see `Task` for what its members mean."""
+    """The translation task; see `Trainable` for what its members mean."""
 
     def __init__(
         self,

@@ -1,10 +1,10 @@
-"""Cross-entropy over a large vocabulary without ever holding all its logits.
+"""Cross-entropy over a large vocabulary that never holds all logits at once.
 
-The logits of a step can outweigh the model many times. Here a few rows at a time are computed, turned into
-their gradient in place, and multiplied on at once, so that only a small block of them exists at any moment.
+The logits of a step can take many times the memory of the model. Here a few rows at a time are computed,
+turned into their gradient in place and used, so that only a small block of them exists at any moment.
 
-Smoothed labels give each piece a share of the probability. The logits of all pieces then enter by their mean
-alone, which is a product of means; so smoothing costs no further pass over the logits.
+Smoothed labels give each piece a share of the probability. The logits of all pieces then only enter by their
+mean, which is a product of means, so smoothing needs no second pass over the logits.
 
 Legend: M predictions, D features, V vocabulary.
 """
@@ -19,7 +19,7 @@ BLOCK_NUMBERS = 2**22
 
 
 class _VocabularyLoss(torch.autograd.Function):
-    """Forward computes the gradients too: the loss is a sum, so they only wait to be scaled."""
+    """Forward computes the gradients too: the loss is a sum, so backward only scales them."""
 
     @staticmethod
     def forward(
@@ -33,14 +33,12 @@ class _VocabularyLoss(torch.autograd.Function):
         sum_right = features.new_zeros((), dtype=torch.float64)
         num_correct = features.new_zeros((), dtype=torch.int64)
         rows = min(len(labels), max(1, BLOCK_NUMBERS // weight.size(0)))
-        # One for all blocks: fresh memory of this size would come from the system, page by page, each time.
+        # One for all blocks: the system would hand out fresh memory of this size page by page, each time.
         buffer = features.new_empty(rows, weight.size(0))
         for start in range(0, len(labels), max(1, rows)):
             block, wanted = features[start : start + rows], labels[start : start + rows, None]
             logits = torch.addmm(bias, block, weight.T, out=buffer[: len(block)])  # (rows, V)
-            top = logits.amax(
-                dim=1, keepdim=True
-            )  # eight times as fast as `max`, which says where it is, too
+            top = logits.amax(dim=1, keepdim=True)  # eight times as fast as `max`, which also finds its index
             right = logits.gather(1, wanted)
             num_correct += (right == top).sum()
             probs = logits.sub_(top).exp_()
@@ -49,7 +47,7 @@ class _VocabularyLoss(torch.autograd.Function):
             sum_right += right.sum(dtype=torch.float64)
             if grad_features is None or grad_weight is None or grad_bias is None:
                 continue
-            # d loss / d logits = softmax - one at the right piece, as far as it is not smoothed
+            # d loss / d logits = softmax - (1 - smoothing) at the right piece; smoothing's mean follows below
             probs.div_(total).scatter_add_(1, wanted, probs.new_full(wanted.shape, smoothing - 1.0))
             torch.mm(probs, weight, out=grad_features[start : start + rows])
             grad_weight.addmm_(probs.T, block)
@@ -92,10 +90,11 @@ def smoothed_vocabulary_loss(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the sums of the smoothed and of the plain cross-entropies, and how many predictions are right.
 
-    Only the first can be differentiated; the second is to be shown. For the others see `vocabulary_loss`.
+    Only the first can be differentiated; the second is for display. The arguments are those of
+    `vocabulary_loss`.
 
     Args:
-        smoothing: The probability that is taken from the right piece and spread over all pieces.
+        smoothing: Probability that is taken from the right piece and spread over all pieces.
     """
     # Sums over a vocabulary are kept in full precision, whatever the rest of the model computes in.
     return _VocabularyLoss.apply(features.float(), weight, bias, labels, smoothing)

@@ -22,7 +22,7 @@ def test_counts_do_not_depend_on_the_blocks_they_are_read_in(monkeypatch: pytest
     assert counts.tolist() == np.bincount(ids, minlength=len(VOCABULARY)).tolist()
 
 
-def test_guessing_other_text_costs_the_logarithm_of_each_share_with_one_more_of_everything() -> None:
+def test_the_guessing_loss_is_minus_the_log_share_with_one_added_to_each_count() -> None:
     corpus, first = corpus_of([FIRST_WORD, FIRST_WORD, FIRST_WORD + 1]), FIRST_WORD
     num_words = int(maskable(VOCABULARY).sum())
     shares = [3 / (3 + num_words), 1 / (3 + num_words)]

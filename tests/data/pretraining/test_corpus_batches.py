@@ -109,7 +109,7 @@ def test_batches_are_packed_as_bert_expects_them(
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_a_batch_is_the_same_whenever_and_by_whomever_it_is_asked_for(objective: str) -> None:
+def test_a_batch_does_not_depend_on_who_asks_for_it_or_when(objective: str) -> None:
     corpus = wiki_corpus(40)
     made = batches_of(corpus, objective)
     num_steps = sum(made.epochs.num_batches(epoch) for epoch in range(3))
@@ -193,15 +193,15 @@ def test_words_stay_whole_in_a_batch() -> None:
 
 
 def held_out_batches(
-    corpus: MemoryCorpus, num_tokens: int, batch_tokens: int = 256, **told: Any
+    corpus: MemoryCorpus, num_tokens: int, batch_tokens: int = 256, **options: Any
 ) -> Iterator[PretrainBatch]:
-    objective = objective_of(max_length=32, **told)
+    objective = objective_of(max_length=32, **options)
     return objective.held_out_batches(corpus, num_tokens, batch_tokens=batch_tokens)  # type: ignore[arg-type]
 
 
-def held_out(corpus: MemoryCorpus, num_tokens: int, batch_tokens: int = 256, **told: Any) -> list[str]:
+def held_out(corpus: MemoryCorpus, num_tokens: int, batch_tokens: int = 256, **options: Any) -> list[str]:
     """Return the fingerprints of the held-out examples, in any order."""
-    batches = held_out_batches(corpus, num_tokens, batch_tokens, **told)
+    batches = held_out_batches(corpus, num_tokens, batch_tokens, **options)
     return sorted(digest(part) for batch in batches for part in batch.split(batch.num_examples))
 
 
@@ -252,7 +252,7 @@ def test_shards_on_disk_give_the_batches_of_the_corpus_in_memory(shard_tokens: i
     assert [digest(batch) for batch in epoch_batches(batches_of(stored, mask=masking))] == expected
 
 
-def test_one_document_is_refused_for_pairs_from_elsewhere_and_taken_otherwise() -> None:
+def test_one_document_is_refused_only_for_random_pairs() -> None:
     corpus = memory_corpus([[5, 6, 7]])
     with pytest.raises(DataError, match=r"one document.*set objective\.name to mlm or sop"):
         batches_of(corpus)
@@ -280,7 +280,7 @@ def test_another_vocabulary_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("options", "message"),
     [
         ({"name": "nsp"}, "objective.name='nsp'; expected one of mlm, mlm\\+nsp, sop"),
         ({"batch_tokens": 20}, "batch_tokens=20 is less than a sequence of max_length=32"),
@@ -288,6 +288,6 @@ def test_another_vocabulary_is_refused() -> None:
         ({"short_prob": 2.0}, "short_prob=2.0"),
     ],
 )
-def test_impossible_settings_are_refused(told: dict[str, Any], message: str) -> None:
+def test_impossible_settings_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        batches_of(wiki_corpus(2), **told)
+        batches_of(wiki_corpus(2), **options)

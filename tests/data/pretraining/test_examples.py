@@ -124,7 +124,7 @@ def test_texts_fit_and_stay_within_a_document(
 @pytest.mark.parametrize("arrangement", [RANDOM, SWAPPED])
 @settings(max_examples=50, deadline=None)
 @given(documents=DOCUMENTS, max_length=MAX_LENGTHS)
-def test_what_is_next_begins_where_a_ends_and_swapped_pairs_are_the_other_way_round(
+def test_in_a_kept_pair_b_begins_where_a_ends_and_in_a_swapped_pair_a_where_b_ends(
     arrangement: Arrangement, documents: list[list[int]], max_length: int
 ) -> None:
     _, drafts, _ = planned(documents, arrangement=arrangement, max_length=max_length)

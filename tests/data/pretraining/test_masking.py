@@ -41,8 +41,8 @@ def packed(lengths: list[int]) -> tuple[np.ndarray, Packing]:
     return ids, Packing(ends - sizes, owners, examples, np.zeros(len(sizes), dtype=int), lambda: starts)
 
 
-def mask(ids: np.ndarray, packing: Packing, seed: int = 1, epoch: int = 0, **told: Any) -> Masked:
-    found, labels = Masker(VOCABULARY)(ids, packing, Moment(seed, epoch, 0, None), Masking(**told))
+def mask(ids: np.ndarray, packing: Packing, seed: int = 1, epoch: int = 0, **options: Any) -> Masked:
+    found, labels = Masker(VOCABULARY)(ids, packing, Moment(seed, epoch, 0, None), Masking(**options))
     assert labels.places is not None
     return Masked(found, labels.places, labels.values)
 
@@ -161,7 +161,7 @@ def test_what_may_be_masked_is_all_but_the_specials() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("options", "message"),
     [
         ({"select_prob": 0.0}, "select_prob=0.0"),
         ({"select_prob": 1.5}, "select_prob=1.5"),
@@ -169,9 +169,9 @@ def test_what_may_be_masked_is_all_but_the_specials() -> None:
         ({"random_prob": -0.1}, "random_prob=-0.1"),
     ],
 )
-def test_impossible_rates_are_refused(told: dict[str, float], message: str) -> None:
+def test_impossible_rates_are_refused(options: dict[str, float], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        Masking(**told)
+        Masking(**options)
 
 
 def test_a_vocabulary_without_words_is_refused() -> None:

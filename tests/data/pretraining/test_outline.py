@@ -43,7 +43,7 @@ def test_a_long_document_is_walked_in_sections_of_its_own() -> None:
     assert documents.tolist() == [0, 1, 1, 1, 2]
 
 
-def test_runs_that_reach_and_runs_that_fit() -> None:
+def test_sentences_that_reach_a_length_and_sentences_that_fit_it() -> None:
     outline = outline_of([[4, 4, 4, 4]], room=20)
     first = np.array([1, 1, 1])
     tokens = np.array([7, 8, 9])

@@ -1,4 +1,4 @@
-"""The loss of a model that knows how often each token occurs and nothing more: what training must beat."""
+"""The loss of guessing by how often each token occurs: what training must beat."""
 
 from collections.abc import Iterable
 
@@ -13,9 +13,9 @@ _BLOCK_TOKENS = 1 << 20
 
 
 def guessing_loss(corpus: Corpus, vocabulary: Vocabulary, labels: Iterable[NDArray[np.int64]]) -> float:
-    """Return the loss, in nats, of guessing ``labels`` of other text by how often each token occurs here."""
+    """Return the loss, in nats, of guessing ``labels`` of other text by the frequencies of this corpus."""
     is_maskable = maskable(vocabulary)
-    # One more of each: a token that only the other text has must not cost infinitely much.
+    # Add one to each count: a token that only the other text has must not cost infinitely much.
     counts = np.where(is_maskable, token_counts(corpus, len(vocabulary)) + 1, 0)
     guessed = np.concatenate(list(labels))
     return float(np.log(counts.sum()) - np.log(counts[guessed]).mean())

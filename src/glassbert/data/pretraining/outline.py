@@ -1,4 +1,4 @@
-"""The sentences and documents of a corpus as borders, which is all that is needed to plan an epoch."""
+"""The borders of a corpus's sentences and documents: all that is needed to plan an epoch."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-# Documents are walked through side by side; a long one is walked in sections, or it would be walked alone.
+# Documents are walked side by side; without sections, a long one would end up being walked alone.
 _SECTION_SENTENCES = 512
 
 
@@ -64,9 +64,9 @@ class Outline:
 def _divided(
     borders: NDArray[np.int64], num_parts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cut each run between two borders into parts of equal size, give or take one.
+    """Cut each range between two borders into parts of equal size, give or take one.
 
-    Returns the borders of the parts, and which run each part comes from.
+    Returns the borders of the parts, and which range each part belongs to.
     """
     owners = np.repeat(np.arange(len(num_parts)), num_parts)
     ranks = np.arange(len(owners)) - np.repeat(np.cumsum(num_parts) - num_parts, num_parts)
