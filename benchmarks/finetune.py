@@ -120,8 +120,7 @@ def make_task(plan: Plan) -> tuple[Any, Any]:
     """Return our task and the recipe; its rows, inputs and targets are what both sides train on."""
     import torch
 
-    from glassbert.runs.finetune import make_task as make
-    from glassbert.runs.finetune_recipe import FineTuneRecipe
+    from glassbert.runs.finetune import FineTuneRecipe, make_trainable
     from glassbert.runs.rows import Rows, read_rows
 
     torch.set_num_threads(THREADS)
@@ -131,11 +130,11 @@ def make_task(plan: Plan) -> tuple[Any, Any]:
     if plan.learning_rate is not None:
         train["learning_rate"] = plan.learning_rate
     data = {"train": str(DATA / case.train), "dev": str(DATA / case.dev), "skip_bad": 1000}
-    tables = {"model": {"folder": str(model_folder(plan.model))}, "data": data, "train": train}
+    tables = {"model": {"start": str(model_folder(plan.model))}, "data": data, "train": train}
     recipe = FineTuneRecipe.of(case.task, tables)
     read = read_rows(recipe.name, recipe.data, say_nothing)
     rows = Rows(spread(read.train, plan.rows), spread(read.dev, plan.dev_rows), {}, read.kind)
-    return make(recipe, rows, say_nothing), recipe
+    return make_trainable(recipe, rows, say_nothing), recipe
 
 
 def spread(rows: Sequence[Any], number: int) -> list[Any]:

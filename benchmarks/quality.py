@@ -118,17 +118,8 @@ def run_alone(name: str, scratch: Path, minutes: float, seed: int) -> list[list[
 
 
 def run_ours(scratch: Path, minutes: float, seed: int) -> list[list[float]]:
-    from glassbert.runs.pretrain import PretrainRecipe, pretrain
-    from glassbert.runs.recipe import read_recipe
+    from glassbert.runs.api import pretrain
 
-    out = scratch / f"run-{seed}"
-    changes = [
-        f"data.corpus={scratch / 'train'}",
-        f"data.held_out={scratch / 'valid'}",
-        f"data.held_out_tokens={HELD_OUT_TOKENS}",
-        f"train.minutes={minutes}",
-        f"train.seed={seed}",
-    ]
     started_at = time.monotonic()
     points: list[list[float]] = []
 
@@ -137,7 +128,16 @@ def run_ours(scratch: Path, minutes: float, seed: int) -> list[list[float]]:
         if line.startswith("held out:"):
             points.append([time.monotonic() - started_at, float(line.split("mlm_loss ")[1].split()[0])])
 
-    pretrain(PretrainRecipe.of(read_recipe(RECIPE, changes)), out, log)
+    pretrain(
+        RECIPE,
+        out=scratch / f"run-{seed}",
+        log=log,
+        corpus=scratch / "train",
+        held_out=scratch / "valid",
+        held_out_tokens=HELD_OUT_TOKENS,
+        minutes=minutes,
+        seed=seed,
+    )
     return points
 
 

@@ -48,7 +48,7 @@ class Shape:
 
     def recipe_model(self) -> dict[str, Any]:
         return {
-            "folder": "transformer-small",
+            "preset": "transformer-small",
             "num_hidden_layers": self.num_layers,
             "hidden_size": self.width,
             "num_attention_heads": self.num_heads,
@@ -80,7 +80,7 @@ def prepare(arguments: argparse.Namespace, shape: Shape, folder: Path) -> Work:
     from glassbert.data.sentence_pairs import ParallelFiles
     from glassbert.interop.translator import read_translator, write_translator
     from glassbert.model.init import new_transformer
-    from glassbert.runs.translate_recipe import TranslateRecipe
+    from glassbert.runs.translate import TranslateRecipe
     from glassbert.text.bpe.learn import SubwordSettings, learn_subwords
 
     rows = list(ParallelFiles.of(arguments.pairs_file).pairs())

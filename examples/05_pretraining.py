@@ -15,7 +15,7 @@ import glassbert as gb
 from glassbert.data.corpus.build import build_corpus
 from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
-from glassbert.runs.pretrain import PretrainRecipe, pretrain
+from glassbert.runs.api import pretrain
 from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.objectives.registry import make_objective
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
@@ -61,19 +61,19 @@ def main() -> None:
         build(folder)
         look_at_masks(Corpus.open(folder / "corpus"))
 
-        recipe = PretrainRecipe.of(
-            {
-                "data": {"corpus": str(folder / "corpus"), "held_out": str(folder / "held_out")},
-                "model": {"preset": "tiny", "max_position_embeddings": 64},
-                "objective": {"name": "mlm+nsp", "max_length": 40},
-                "train": {"steps": 40, "batch_tokens": 512, "learning_rate": 3e-3, "log_every": 20},
-            }
-        )
+        recipe = {
+            "data": {"corpus": str(folder / "corpus"), "held_out": str(folder / "held_out")},
+            "model": {"preset": "tiny", "max_position_embeddings": 64},
+            "objective": {"name": "mlm+nsp", "max_length": 40},
+            "train": {"steps": 40, "batch_tokens": 512, "learning_rate": 3e-3, "log_every": 20},
+        }
         lines: list[str] = []
-        pretrain(recipe, folder / "run", lines.append)
-        stopped = pretrain(recipe, folder / "stopped", lambda line: signal.raise_signal(signal.SIGTERM))
+        pretrain(recipe, out=folder / "run", log=lines.append)
+        stopped = pretrain(
+            recipe, out=folder / "stopped", log=lambda line: signal.raise_signal(signal.SIGTERM)
+        )
         print(f"asked to stop at step 20, stopped after step {stopped.step}")
-        pretrain(recipe, folder / "stopped", lines.append)
+        pretrain(recipe, out=folder / "stopped", log=lines.append)
         models = [(folder / run / "last" / "model.safetensors").read_bytes() for run in ("run", "stopped")]
         print(f"both runs end with the same bits: {models[0] == models[1]}")
         print(lines[-1])

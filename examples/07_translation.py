@@ -12,11 +12,10 @@ from pathlib import Path
 
 import torch
 
+import glassbert as gb
 from glassbert.evaluation.evaluate import evaluate
-from glassbert.inference.translator import Translator, best_targets, load_translator
+from glassbert.inference.translator import Translator, load_translator
 from glassbert.model.layout import Batch
-from glassbert.runs.translate import train_translator
-from glassbert.runs.translate_recipe import TranslateRecipe
 
 WORDS = (
     {"one": "一只", "two": "两只", "three": "三只"},
@@ -46,17 +45,23 @@ def write_pairs(folder: Path) -> None:
 
 def train(folder: Path) -> Translator:
     """Train for a few seconds and return the best model."""
-    recipe = TranslateRecipe.of(
-        {
-            "data": {"train": str(folder / "train.tsv"), "dev": str(folder / "dev.tsv")},
-            "vocabulary": {"size": 460},
-            "model": {"folder": "transformer-tiny", "num_hidden_layers": 1, "hidden_dropout_prob": 0.0},
-            "task": {"average_last": 3},
-            "train": {"steps": 200, "batch_tokens": 512, "learning_rate": 4e-3, "save_every": 20},
-        }
-    )
     lines: list[str] = []
-    train_translator(recipe, folder / "run", best_targets, lines.append)
+    gb.train(
+        "translate",
+        model="transformer-tiny",
+        train=folder / "train.tsv",
+        dev=folder / "dev.tsv",
+        out=folder / "run",
+        log=lines.append,
+        num_hidden_layers=1,
+        hidden_dropout_prob=0.0,
+        vocabulary_size=460,
+        average_last=3,
+        steps=200,
+        batch_tokens=512,
+        learning_rate=4e-3,
+        save_every=20,
+    )
     print(lines[1])
     return load_translator(folder / "run")
 

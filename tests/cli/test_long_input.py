@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from glassbert.runs.finetune_recipe import FineTuneRecipe
-from glassbert.runs.sweep import finetune_all
+from glassbert.runs.finetune import FineTuneRecipe
+from glassbert.runs.run import carry_out
 from helpers.small_model import sentiment, small_folder
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def trained(task: str, folder: Path, **settings: Any) -> Path:
         "train": {"steps": 30, "learning_rate": 1e-2},
         "task": settings,
     }
-    return finetune_all(FineTuneRecipe.of(task, tables), folder / "out", lambda line: None).model
+    return carry_out(FineTuneRecipe.of(task, tables), folder / "out", log=lambda line: None).model
 
 
 def long_text(num_characters: int) -> str:

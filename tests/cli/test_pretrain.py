@@ -180,7 +180,7 @@ def test_bfloat16_trains_nearly_as_single_precision_does(
         ("model.vocab_size=8", 2, "model.vocab_size=8 is less than the 16 pieces of the corpus"),
         ("model.num_attention_heads=3", 2, "does not divide by num_attention_heads=3"),
         ("model.neighbour_heads=1", 2, "model.neighbour_heads=1; expected true or false"),
-        ("model.init_from=nowhere", 4, "no folder nowhere"),
+        ("model.start=nowhere", 4, "no folder nowhere"),
         ("train.device=cuda", 2, "torch sees no GPU"),
         ("data.corpus=nowhere", 3, "no manifest.json in nowhere"),
         ("data.held_out=nowhere", 3, "no manifest.json in nowhere"),
@@ -243,7 +243,7 @@ def test_another_vocabulary_than_that_of_the_shards_is_exit_4(
     path = tmp_path / "further.toml"
     path.write_text(recipe.read_text().split("[model]")[0] + "[objective]\nmax_length = 32\n")
     further = (path, "--set", "train.steps=2", "--out", tmp_path / "further")
-    from_17 = ("--set", f"model.init_from={tmp_path / '17' / 'last'}")
+    from_17 = ("--set", f"model.start={tmp_path / '17' / 'last'}")
     fails(capsys, 4, "than the one given (17 pieces", *further, *from_17)
     assert not (tmp_path / "further").exists()
     own = ("--set", f"data.corpus={tmp_path / 'other'}")
@@ -334,7 +334,7 @@ def test_a_model_with_fewer_rows_than_the_corpus_has_pieces_is_refused(tmp_path:
     recipe = PretrainRecipe.of(
         {
             "data": {"corpus": "c"},
-            "model": {"init_from": str(tmp_path)},
+            "model": {"start": str(tmp_path)},
             "objective": {"max_length": 32},
             "train": {"steps": 1},
         }

@@ -72,7 +72,7 @@ def test_options_stand_for_settings_of_the_recipe() -> None:
         model="demo", train=Path("a.tsv"), format="tsv", skip_bad=3, seeds=5, adapt=True, search=10.0
     )
     tables = tables_of(options)
-    assert tables["model"]["folder"] == "demo"
+    assert tables["model"] == {"start": "demo"}
     assert tables["data"] == {"train": "a.tsv", "format": "tsv", "skip_bad": 3}
     assert tables["runs"] == {"seeds": 5, "search_minutes": 10.0}
     assert tables["adapt"]["epochs"] > 0
@@ -81,7 +81,7 @@ def test_options_stand_for_settings_of_the_recipe() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["classify", "--train", "x.tsv"], 2, "--model is missing; name it, or set model.folder in a recipe"),
+        (["classify", "--train", "x.tsv"], 2, "--model is missing; name it, or set model.start in a recipe"),
         (["classify", "--model", "m"], 2, "--train is missing; name it, or set data.train in a recipe"),
         (["classify", "--model", "nothing", "--train", "x.tsv"], 2, "x.tsv"),
         (["sing", "--model", "m"], 2, "sing"),

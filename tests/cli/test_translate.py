@@ -170,7 +170,7 @@ def test_options_go_before_the_recipe_and_changes_before_both(tmp_path: Path) ->
     assert translate_tables(options) == {
         "data": {"train": "c.en,c.es", "dev": "b.tsv", "skip_bad": 3},
         "train": {"steps": 7},
-        "model": {"folder": "transformer-tiny"},
+        "model": {"preset": "transformer-tiny"},
     }
     with pytest.raises(UserError, match="--train is missing"):
         translate_tables(TranslateOptions())

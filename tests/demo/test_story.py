@@ -1,10 +1,11 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from glassbert.demo.story import Story, finished
 from glassbert.errors import Interrupted
-from glassbert.runs.finetune import FineTuneResult
+from glassbert.runs.run import RunResult
 
 
 def test_lines_are_shown_as_they_are_and_numbers_kept(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,7 +28,7 @@ def test_a_silent_story_keeps_its_numbers(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_run_that_was_stopped_ends_the_demo() -> None:
-    done = FineTuneResult(Path("run"), 3, True)
+    done = RunResult(out=Path("run"), model=Path("run/best"), step=3, is_finished=True)
     assert finished(done) is done
     with pytest.raises(Interrupted, match="stopped before its end"):
-        finished(FineTuneResult(Path("run"), 2, False))
+        finished(replace(done, is_finished=False))

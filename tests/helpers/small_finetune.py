@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from glassbert.runs.finetune import FineTuneResult
-from glassbert.runs.finetune_recipe import FineTuneRecipe
-from glassbert.runs.sweep import finetune_all
+from glassbert.runs.finetune import FineTuneRecipe
+from glassbert.runs.run import RunResult, carry_out
 from helpers.small_model import sentiment, small_folder
 
 TRAIN = {
@@ -42,7 +41,7 @@ def write_inputs(folder: Path) -> Path:
 def recipe_of(folder: Path, **tables: dict[str, Any]) -> FineTuneRecipe:
     """Return a recipe of a few steps on what `write_inputs` wrote, with changes of its tables."""
     basic: dict[str, dict[str, Any]] = {
-        "model": {"folder": str(folder / "model")},
+        "model": {"start": str(folder / "model")},
         "data": {"train": str(folder / "train.tsv"), "dev": str(folder / "dev.tsv")},
         "train": TRAIN,
     }
@@ -56,11 +55,11 @@ def recipe_of(folder: Path, **tables: dict[str, Any]) -> FineTuneRecipe:
 
 def run(
     folder: Path, out: Path, told: Callable[[str], None] | None = None, **tables: dict[str, Any]
-) -> FineTuneResult:
+) -> RunResult:
     """Fine-tune in ``out``."""
     # What the machine could do at best takes longer to measure than the whole run.
     with patch("glassbert.training.log.measured_peak", return_value=1e9):
-        return finetune_all(recipe_of(folder, **tables), out, told or (lambda line: None))
+        return carry_out(recipe_of(folder, **tables), out, log=told or (lambda line: None))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,7 @@ from safetensors.torch import load_file
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.inference.model import load
 from glassbert.model_names import model_folder
-from glassbert.runs.finetune import make_task
-from glassbert.runs.finetune_recipe import FineTuneRecipe, completed
+from glassbert.runs.finetune import FineTuneRecipe, make_trainable
 from glassbert.runs.folder import open_run
 from glassbert.runs.recipe import write_recipe
 from glassbert.runs.rows import read_rows
@@ -118,7 +117,7 @@ def test_other_settings_and_other_rows_are_another_run(given: Path, finished: Pa
     write_inputs(tmp_path)
     run(tmp_path, tmp_path / "out")
     write_rows(tmp_path / "train.tsv", 100, seed=7)
-    with pytest.raises(DataError, match="data.train is not the text that .* was begun with"):
+    with pytest.raises(DataError, match="data.train is not the text that .* was started with"):
         run(tmp_path, tmp_path / "out")
 
 
@@ -140,9 +139,10 @@ def test_a_run_that_an_older_version_began_is_gone_on_with(
 
 
 def test_a_folder_of_another_task_is_refused(given: Path, finished: Path) -> None:
-    other = {"model": {"folder": str(given / "model")}, "data": {"train": str(given / "train.tsv")}}
+    tables = {"model": {"start": str(given / "model")}, "data": {"train": str(given / "train.tsv")}}
+    other = FineTuneRecipe.of("tag", tables)
     with pytest.raises(UserError, match=r"holds a run of classify; name another folder"):
-        open_run(finished, FineTuneRecipe.of("tag", other).tables(), completed)
+        open_run(finished, other.tables(), other.completed)
 
 
 def test_transformers_gives_the_same_logits_and_scores(finished: Path) -> None:
@@ -165,7 +165,7 @@ def test_only_the_rows_of_the_training_text_are_trained(given: Path, finished: P
     before = load_file(given / "model" / "model.safetensors")[name]
     after = load_file(finished / "last" / "model.safetensors")[name]
     rows = read_rows("classify", recipe_of(given).data, lambda line: None)
-    task = make_task(recipe_of(given), rows, lambda line: None)
+    task = make_trainable(recipe_of(given), rows, lambda line: None)
     used = {int(id_) for windows in task.train_inputs for one in windows for id_ in one.ids}
     changed = {row for row in range(len(before)) if not torch.equal(before[row], after[row])}
     assert changed == used
@@ -196,7 +196,7 @@ def test_patience_ends_a_run_early_and_for_good(given: Path, tmp_path: Path) -> 
 
 def test_of_equal_metrics_the_lower_loss_is_better(given: Path) -> None:
     recipe = recipe_of(given)
-    task = make_task(recipe, read_rows("classify", recipe.data, lambda line: None), lambda line: None)
+    task = make_trainable(recipe, read_rows("classify", recipe.data, lambda line: None), lambda line: None)
     state = TrainState(task, recipe.train, Processes.join(recipe.train))
     values = [(0.5, 1.0), (0.5, 0.9), (0.5, 0.95), (0.4, 0.1), (0.6, 2.0)]
     is_best = [state.note_metrics({"accuracy": metric, "loss": loss}) for metric, loss in values]
@@ -205,13 +205,13 @@ def test_of_equal_metrics_the_lower_loss_is_better(given: Path) -> None:
 
 def test_a_head_for_other_labels_is_not_taken_over(given: Path, finished: Path) -> None:
     told: list[str] = []
-    recipe = recipe_of(given, model={"folder": str(finished / "best")})
+    recipe = recipe_of(given, model={"start": str(finished / "best")})
     rows = read_rows("classify", recipe.data, lambda line: None)
-    make_task(recipe, rows, told.append)
+    make_trainable(recipe, rows, told.append)
     assert any("new, to be trained: none" in line for line in told)
     renamed = [type(row)(row.text, None, ("x" + row.labels[0],), None, row.where) for row in rows.train]
     told.clear()
-    make_task(recipe, type(rows)(renamed, [], {}), told.append)
+    make_trainable(recipe, type(rows)(renamed, [], {}), told.append)
     assert any("new, to be trained: classifier.bias, classifier.weight" in line for line in told)
 
 
@@ -220,11 +220,11 @@ def test_shares_cut_and_unknown_are_told_before_the_first_step(given: Path, tmp_
     (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     recipe = recipe_of(given, data={"train": str(tmp_path / "train.tsv")}, task={"max_length": 8})
     told: list[str] = []
-    make_task(recipe, read_rows("classify", recipe.data, told.append), told.append)
+    make_trainable(recipe, read_rows("classify", recipe.data, told.append), told.append)
     described = next(line for line in told if line.startswith("train: 4 rows"))
     assert "1 (25.0%) are cut at 8 tokens" in described
     assert "20.00% of the pieces are unknown" in described
-    assert "train: 1 rows consist of unknown characters alone; extend the vocabulary" in told
+    assert "train: 1 rows consist of unknown characters only; extend the vocabulary" in told
 
 
 def test_without_a_dev_file_some_rows_are_held_out_alike_every_time(given: Path, tmp_path: Path) -> None:
@@ -288,13 +288,13 @@ def test_a_vocabulary_with_more_pieces_than_rows_is_refused(given: Path, tmp_pat
     with (tmp_path / "model" / "vocab.txt").open("a") as file:
         file.write("newword\n")
     with pytest.raises(ModelError, match="the vocabulary has 81 pieces, but the model has 80 rows"):
-        run(given, tmp_path / "out", model={"folder": str(tmp_path / "model")})
+        run(given, tmp_path / "out", model={"start": str(tmp_path / "model")})
     assert not (tmp_path / "out").exists()
 
 
 def test_a_recipe_may_name_a_model_as_a_command_may(given: Path, finished: Path) -> None:
-    assert recipe_of(given, model={"folder": "demo"}).model.folder == model_folder("demo")
-    assert recipe_of(given, model={"folder": str(finished)}).model.folder == finished / "best"
+    assert recipe_of(given, model={"start": "demo"}).model.start == model_folder("demo")
+    assert recipe_of(given, model={"start": str(finished)}).model.start == finished / "best"
 
 
 def test_a_second_run_in_the_same_folder_waits_for_the_first(given: Path, finished: Path) -> None:
@@ -304,7 +304,9 @@ def test_a_second_run_in_the_same_folder_waits_for_the_first(given: Path, finish
 
 
 def test_the_rows_that_were_measured_come_with_the_result(given: Path, finished: Path) -> None:
-    assert len(run(given, finished).dev) == NUM_DEV
+    dev = run(given, finished).dev
+    assert dev is not None
+    assert (dev.name, len(dev.rows)) == (str(given / "dev.tsv"), NUM_DEV)
 
 
 @pytest.mark.slow
@@ -343,7 +345,7 @@ def test_kills_change_no_bit(given: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
 def test_two_processes_learn_what_one_learns(given: Path, tmp_path: Path, strategy: str) -> None:
     # Dropout is drawn per process; without it, one and two processes compute the same sums in another order.
-    tables: dict[str, dict[str, Any]] = {"model": {"hidden_dropout": 0.0}}
+    tables: dict[str, dict[str, Any]] = {"model": {"hidden_dropout_prob": 0.0}}
     run(given, tmp_path / "one", **tables)
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]

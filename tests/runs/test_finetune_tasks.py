@@ -26,8 +26,8 @@ from glassbert.inference.model import load
 from glassbert.inference.predict import as_examples
 from glassbert.model.bert import Output
 from glassbert.model.layout import Batch
-from glassbert.runs.finetune_recipe import FineTuneRecipe
-from glassbert.runs.sweep import finetune_all
+from glassbert.runs.finetune import FineTuneRecipe
+from glassbert.runs.run import carry_out
 from glassbert.storage import read_json
 from glassbert.tasks.fine_tuning import FineTune
 from glassbert.tasks.forward import predictions
@@ -78,7 +78,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(given: Path, kind: str, out: Path) -> bool:
     tables: dict[str, dict[str, Any]] = {
-        "model": {"folder": str(given / "model")},
+        "model": {"start": str(given / "model")},
         "data": {"train": str(given / f"{kind}.train.jsonl"), "dev": str(given / f"{kind}.dev.jsonl")},
         "train": {
             "steps": STEPS,
@@ -93,7 +93,7 @@ def run(given: Path, kind: str, out: Path) -> bool:
     recipe = FineTuneRecipe.of(TASK_OF.get(kind, "classify"), tables)
     # What the machine could do at best takes longer to measure than the whole run.
     with patch("glassbert.training.log.measured_peak", return_value=1e9):
-        return finetune_all(recipe, out, lambda line: None).is_finished
+        return carry_out(recipe, out, log=lambda line: None).is_finished
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -7,7 +7,7 @@ import pytest
 
 from glassbert.data.examples import Span, TagExample, TextExample
 from glassbert.errors import DataError
-from glassbert.runs.finetune_recipe import ExampleFiles
+from glassbert.runs.finetune_tables import ExampleFiles
 from glassbert.runs.rows import held_out, read_rows
 from glassbert.tasks.classify import labels
 from glassbert.tasks.tag import labels as tag_labels
@@ -90,5 +90,5 @@ def test_dev_rows_without_labels_are_refused(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text('{"text": "a", "labels": ["x"]}\n{"text": "b", "labels": []}\n')
     (tmp_path / "dev.jsonl").write_text('{"text": "a", "genres": ["x"]}\n')
     files = ExampleFiles(train=tmp_path / "train.jsonl", dev=tmp_path / "dev.jsonl")
-    with pytest.raises(DataError, match=r"dev\.jsonl: no row has a label, though those of .*train\.jsonl do"):
+    with pytest.raises(DataError, match=r"dev\.jsonl: no row has a label, but rows of .*train\.jsonl do"):
         read_rows("classify", files, lambda line: None)

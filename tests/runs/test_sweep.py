@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from glassbert.data.examples import AnswerExample
 from glassbert.errors import DataError, UserError
 from glassbert.inference.model import load
 from glassbert.runs import sweep
@@ -112,7 +113,7 @@ def test_seeds_that_are_done_are_not_run_again(
     given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = run(given, tmp_path / "out", train=SHORT, runs={"seeds": 2})
-    monkeypatch.setattr(sweep, "finetune", None)
+    monkeypatch.setattr(sweep, "carry_out", None)
     assert run(given, tmp_path / "out", train=SHORT, runs={"seeds": 2}).runs == first.runs
 
 
@@ -162,7 +163,7 @@ def test_rows_that_have_changed_since_are_another_run(tmp_path: Path, tables: di
     with stopping(Pretrain, 1):
         run(given, out, train=SHORT, **tables)
     write_rows(given / "train.tsv", NUM_TRAIN, seed=7)
-    with pytest.raises(DataError, match=r"data\.train is not the text that .* was begun with"):
+    with pytest.raises(DataError, match=r"data\.train is not the text that .* was started with"):
         run(given, out, train=SHORT, **tables)
 
 
@@ -189,11 +190,9 @@ def test_adapting_changes_the_encoder_before_fine_tuning_and_keeps_the_pooler(
 
 
 def test_the_text_to_adapt_to_has_every_text_once_on_one_line() -> None:
-    class Row:
-        def __init__(self, question: str, context: str) -> None:
-            self.question, self.context = question, context
-
-    assert list(texts_of([Row("q", "a\nb"), Row("q2", "a\nb"), Row("", "c")])) == ["q", "a b", "q2", "c"]
+    pairs = [("q", "a\nb"), ("q2", "a\nb"), ("", "c")]
+    rows = [AnswerExample("1", question, context, None, "") for question, context in pairs]
+    assert list(texts_of(rows)) == ["q", "a b", "q2", "c"]
 
 
 def test_python_trains_by_names_of_settings(given: Path, tmp_path: Path) -> None:
@@ -242,6 +241,12 @@ def test_what_is_wrong_is_said_before_the_folder_is_taken(
 
 def test_adapting_has_the_dropout_of_the_recipe(given: Path, tmp_path: Path) -> None:
     adapt = {"epochs": 0.1, "max_length": 32, "batch_tokens": 256}
-    run(given, tmp_path, train=SHORT, model={"hidden_dropout": 0.3, "attention_dropout": 0.2}, adapt=adapt)
+    run(
+        given,
+        tmp_path,
+        train=SHORT,
+        model={"hidden_dropout_prob": 0.3, "attention_probs_dropout_prob": 0.2},
+        adapt=adapt,
+    )
     config = read_json(tmp_path / "adapt" / "start" / "config.json")
     assert (config["hidden_dropout_prob"], config["attention_probs_dropout_prob"]) == (0.3, 0.2)

@@ -2,8 +2,11 @@ import json
 import os
 import shutil
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -14,8 +17,9 @@ from glassbert.inference.translator import best_targets, load_translator
 from glassbert.interop.seq2seq import build_network
 from glassbert.interop.stored import read_stored
 from glassbert.metrics.translation import translation
-from glassbert.runs.translate import TranslateResult, average_networks, make_task, train_translator
-from glassbert.runs.translate_recipe import TranslateRecipe
+from glassbert.runs.average import average_networks
+from glassbert.runs.run import RunResult, carry_out
+from glassbert.runs.translate import TranslateRecipe, make_trainable
 from glassbert.storage import locked, read_json
 from glassbert.training.checkpoint import checkpoints
 from helpers.sentence_pairs import SHAPE, VOCAB_SIZE, sentence_pairs, write_tsv
@@ -36,7 +40,7 @@ def tables(data: Path, **train: Any) -> dict[str, dict[str, Any]]:
     return {
         "data": {"train": str(data / "train.tsv"), "dev": str(data / "dev.tsv"), "max_length": 64},
         "vocabulary": {"size": VOCAB_SIZE},
-        "model": {"folder": "transformer-tiny", **SHAPE},
+        "model": {"preset": "transformer-tiny", **SHAPE},
         "task": {"average_last": 2},
         "train": {
             "steps": STEPS,
@@ -52,7 +56,7 @@ def tables(data: Path, **train: Any) -> dict[str, dict[str, Any]]:
 
 def run(
     out: Path, settings: dict[str, dict[str, Any]], told: list[str] | None = None, stop_at: int | None = None
-) -> TranslateResult:
+) -> RunResult:
     """Train; with ``stop_at`` a signal comes at that evaluation's decoding."""
     calls: list[int] = []
 
@@ -62,18 +66,28 @@ def run(
             os.kill(os.getpid(), signal.SIGTERM)
         return best_targets(network, sources, beam=beam)
 
-    return train_translator(
-        TranslateRecipe.of(settings), out, decode, (told if told is not None else []).append
-    )
+    with decoded_by(decode):
+        recipe = TranslateRecipe.of(settings)
+        return carry_out(recipe, out, log=(told if told is not None else []).append)
+
+
+@contextmanager
+def decoded_by(decode: Callable[..., Any]) -> Iterator[None]:
+    """Let ``decode`` write the translations that are measured, during and after training."""
+    with (
+        patch("glassbert.runs.translate.best_targets", decode),
+        patch("glassbert.runs.measure_translator.best_targets", decode),
+    ):
+        yield
 
 
 @pytest.fixture(scope="module")
-def finished(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TranslateResult, list[str]]:
+def finished(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RunResult, list[str]]:
     out, told = tmp_path_factory.mktemp("finished"), list[str]()
     return out, run(out, tables(data), told), told
 
 
-Finished = tuple[Path, TranslateResult, list[str]]
+Finished = tuple[Path, RunResult, list[str]]
 
 
 def test_a_run_leaves_a_translator_that_tells_how_good_it_is(finished: Finished) -> None:
@@ -113,7 +127,8 @@ def test_a_finished_run_is_neither_trained_nor_measured_again(finished: Finished
     def refuse(network: Any, sources: Any, *, beam: int) -> Any:
         raise AssertionError("nothing is left to translate")
 
-    again = train_translator(TranslateRecipe.of(tables(data)), out, refuse, list[str]().append)
+    with decoded_by(refuse):
+        again = carry_out(TranslateRecipe.of(tables(data)), out, log=list[str]().append)
     assert (again.is_finished, again.step, again.metrics) == (True, STEPS, result.metrics)
     assert {name: (out / name).read_bytes() for name in FILES} == before
 
@@ -181,7 +196,8 @@ def test_one_checkpoint_is_neither_averaged_nor_measured_twice(data: Path, tmp_p
 
     recipe = TranslateRecipe.of(tables(data, steps=2))
     assert recipe.task.average_last == 2
-    result = train_translator(recipe, tmp_path, decode, told.append)
+    with decoded_by(decode):
+        result = carry_out(recipe, tmp_path, log=told.append)
     assert [path.name for path in checkpoints(tmp_path)] == ["checkpoint-2"]
     assert beams == [recipe.task.dev_beam, recipe.task.final_beam]
     assert not any(line.startswith("average of") for line in told)
@@ -201,7 +217,7 @@ def test_few_dev_pairs_come_from_all_over_the_file(finished: Finished, data: Pat
     recipe = TranslateRecipe.of(tables(data) | {"task": {"dev_sentences": 3}})
     files, told = recipe.data.files(recipe.data.train), list[str]()
     tokenizer = load_translator(finished[0]).tokenizer
-    held_out = make_task(recipe, files, tokenizer, best_targets, told.append).held_out
+    held_out = make_trainable(recipe, files, tokenizer, told.append).held_out
     assert held_out is not None
     dev = sentence_pairs(20, seed=1)
     assert list(held_out.sources) == [dev[index][0] for index in (0, 6, 13)]
@@ -221,20 +237,20 @@ def test_a_model_is_gone_on_with_in_its_own_vocabulary(
 ) -> None:
     settings = tables(data, steps=1, learning_rate=1e-9)
     del settings["vocabulary"], settings["task"]
-    settings["model"] = {"folder": str(finished[0] / "best")}
+    settings["model"] = {"start": str(finished[0] / "best")}
     run(tmp_path, settings)
     before, after = (build_network(read_stored(folder / "best")) for folder in (finished[0], tmp_path))
     torch.testing.assert_close(before.output.weight, after.output.weight)
     assert load_translator(tmp_path).tokenizer.pieces == load_translator(finished[0]).tokenizer.pieces
     settings["model"]["hidden_size"] = 16
-    with pytest.raises(UserError, match=r"brings its own shape; remove model\.hidden_size"):
+    with pytest.raises(UserError, match=r"model\.hidden_size is 16 in the recipe and 32 in model\.start="):
         run(tmp_path / "other", settings)
 
 
 @pytest.mark.parametrize("name", ["lstm-small", "lstm-small-without-attention"])
 def test_the_recurrent_baselines_train_in_the_same_way(data: Path, tmp_path: Path, name: str) -> None:
     settings = tables(data, steps=2)
-    settings["model"] = {"folder": name, "hidden_size": 16, "num_hidden_layers": 1}
+    settings["model"] = {"preset": name, "hidden_size": 16, "num_hidden_layers": 1}
     result = run(tmp_path, settings)
     assert set(result.metrics) == {"bleu", "chrf"}
     assert load_translator(tmp_path).config.hidden_size == 16  # type: ignore[union-attr]
@@ -251,7 +267,7 @@ def test_without_dev_pairs_the_last_model_is_the_model(data: Path, tmp_path: Pat
     told: list[str] = []
     result = run(tmp_path, settings, told)
     assert result.model == tmp_path / "last"
-    assert any("nothing will be known" in line for line in told)
+    assert any("quality will not be measured" in line for line in told)
 
 
 @pytest.mark.parametrize("name", ["train", "dev"])
@@ -263,7 +279,7 @@ def test_text_that_has_changed_stops_a_run_from_going_on(data: Path, tmp_path: P
     for checkpoint in checkpoints(tmp_path / "run"):
         shutil.rmtree(checkpoint)  # the text is known from the start, not from a checkpoint
     write_tsv(path, sentence_pairs(201))
-    with pytest.raises(DataError, match=rf"data\.{name} is not the text that .* was begun with"):
+    with pytest.raises(DataError, match=rf"data\.{name} is not the text that .* was started with"):
         run(tmp_path / "run", settings)
 
 
@@ -276,7 +292,7 @@ def test_dev_pairs_that_are_too_long_count_in_the_scores_and_it_is_told(
     recipe, told = TranslateRecipe.of(settings), list[str]()
     tokenizer = load_translator(finished[0]).tokenizer
     files = recipe.data.files(recipe.data.train)
-    held_out = make_task(recipe, files, tokenizer, best_targets, told.append).held_out
+    held_out = make_trainable(recipe, files, tokenizer, told.append).held_out
     assert held_out is not None
     assert (len(held_out.sources), sum(len(batch.members) for batch in held_out.batches)) == (6, 5)
     assert (

@@ -1,4 +1,4 @@
-"""A training run on the terminal: a bar, and below it what the run measures."""
+"""A training run on the terminal: a progress bar with the measurements below it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -21,8 +21,8 @@ _MIN_INTERVAL_S = 0.1
 
 
 @contextmanager
-def live_readings() -> "Iterator[Callable[[Status], None] | None]":
-    """Give what draws each reading; None when stderr is not a terminal, where lines are told instead."""
+def live_status() -> "Iterator[Callable[[Status], None] | None]":
+    """Yield a function that draws each status; None if stderr is not a terminal, where lines are logged."""
     if not messages.is_terminal:
         yield None
         return
@@ -34,39 +34,39 @@ def live_readings() -> "Iterator[Callable[[Status], None] | None]":
 
 
 class _Display:
-    """Draws over itself; what is told meanwhile scrolls by above. It stays when the run ends."""
+    """Redraws itself in place; log lines scroll by above. The last status stays when the run ends."""
 
     def __init__(self) -> None:
-        # Nothing is drawn before the first reading: a run may end with an error before it.
+        # Draws nothing before the first status: the run may end with an error before it.
         self._live = Live(console=messages, auto_refresh=False)
         self._last: Status | None = None
         self._drawn_at = 0.0
 
-    def on_status(self, reading: "Status") -> None:
-        self._last = reading
+    def on_status(self, status: "Status") -> None:
+        self._last = status
         if not self._live.is_started:
             self._live.start()
         if time.monotonic() - self._drawn_at >= _MIN_INTERVAL_S:
-            self._draw(reading)
+            self._draw(status)
 
     def close(self) -> None:
         if self._last is not None:
             self._draw(self._last)
             self._live.stop()
 
-    def _draw(self, reading: "Status") -> None:
+    def _draw(self, status: "Status") -> None:
         self._drawn_at = time.monotonic()
-        self._live.update(view(reading), refresh=True)
+        self._live.update(view(status), refresh=True)
 
 
-def view(reading: "Status") -> Group:
-    """Return a reading as it is drawn."""
+def view(status: "Status") -> Group:
+    """Return the picture of a status."""
     bar = Table.grid(padding=(0, 2), expand=True)
     bar.add_column(ratio=1)
     for _ in range(3):
         bar.add_column(no_wrap=True)
-    share = reading.share_done
+    share = status.share_done
     bar.add_row(
-        ProgressBar(total=1.0, completed=share), f"{share:.0%}", reading.position(), reading.time_left()
+        ProgressBar(total=1.0, completed=share), f"{share:.0%}", status.position(), status.time_left()
     )
-    return Group(bar, Text(reading.results()), Text(reading.machine()))
+    return Group(bar, Text(status.results()), Text(status.machine()))

@@ -2,7 +2,7 @@
 
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from glassbert.demo.story import SEED, Story, finished
 
@@ -106,31 +106,29 @@ def _build(story: Story, folder: Path, tokenizer: "Tokenizer") -> None:
 
 def _pretrain(story: Story, folder: Path) -> "Model":
     from glassbert.inference.model import load
-    from glassbert.runs.pretrain import PretrainRecipe, pretrain
+    from glassbert.runs.api import pretrain
 
-    recipe = PretrainRecipe.of(
-        {
-            "data": {
-                "corpus": str(folder / "corpus"),
-                "held_out": str(folder / "held_out"),
-                "held_out_tokens": 20_000,
-            },
-            "model": {
-                "preset": "tiny",
-                "max_position_embeddings": MAX_LENGTH,
-                "hidden_dropout_prob": 0.0,
-                "attention_probs_dropout_prob": 0.0,
-            },
-            "objective": {"max_length": MAX_LENGTH},
-            "train": {
-                "steps": STEPS,
-                "batch_tokens": 2048,
-                "learning_rate": 1e-3,
-                "log_every": STEPS // 4,
-                "seed": SEED,
-            },
-        }
-    )
+    recipe: dict[str, dict[str, Any]] = {
+        "data": {
+            "corpus": str(folder / "corpus"),
+            "held_out": str(folder / "held_out"),
+            "held_out_tokens": 20_000,
+        },
+        "model": {
+            "preset": "tiny",
+            "max_position_embeddings": MAX_LENGTH,
+            "hidden_dropout_prob": 0.0,
+            "attention_probs_dropout_prob": 0.0,
+        },
+        "objective": {"max_length": MAX_LENGTH},
+        "train": {
+            "steps": STEPS,
+            "batch_tokens": 2048,
+            "learning_rate": 1e-3,
+            "log_every": STEPS // 4,
+            "seed": SEED,
+        },
+    }
 
     def tell_and_stop(line: str) -> None:
         story.log(line)
@@ -138,11 +136,11 @@ def _pretrain(story: Story, folder: Path) -> "Model":
             story.log("... a signal asks it to stop")
             signal.raise_signal(signal.SIGTERM)
 
-    stopped = pretrain(recipe, folder / "run", tell_and_stop)
+    stopped = pretrain(recipe, out=folder / "run", log=tell_and_stop)
     if stopped.step <= STEPS // 2:
         finished(stopped)  # it was not our own signal
-    result = finished(pretrain(recipe, folder / "run", story.log))
-    story.numbers |= {"stopped_at": stopped.step, "steps": result.step, "metrics": result.metrics}
+    result = finished(pretrain(recipe, out=folder / "run", log=story.log))
+    story.numbers |= {"stopped_at": stopped.step, "steps": result.step, "metrics": dict(result.metrics)}
     return load(folder / "run" / "last")
 
 

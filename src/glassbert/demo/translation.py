@@ -43,35 +43,34 @@ def tell_translation(story: Story, folder: Path) -> None:
 
 def _train(story: Story, folder: Path) -> Path:
     """Train and return the folder of the model."""
-    from glassbert.inference.translator import best_targets
-    from glassbert.runs.translate import train_translator
-    from glassbert.runs.translate_recipe import TranslateRecipe
+    from glassbert.runs.api import train
 
     pairs = sentences(NUM_PAIRS, is_held_out=False, seed=SEED)
     path = folder / "pairs.tsv"
     path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
     story.log(f"{len(pairs):,} pairs, such as {pairs[0][0]}  ->  {pairs[0][1]}")
-    recipe = TranslateRecipe.of(
-        {
-            "data": {"train": str(path)},
-            "vocabulary": {"size": VOCAB_SIZE},
-            "model": {"folder": "transformer-tiny", "hidden_dropout_prob": 0.0},
-            "train": {
-                "steps": STEPS,
-                "batch_tokens": 2048,
-                "schedule": "linear",
-                "log_every": max(1, STEPS // 3),
-                "seed": SEED,
-            },
-        }
-    )
 
     def log(line: str) -> None:
         # The next step measures, to the letter; sacrebleu, which a dev file asks for, may not be installed.
         if not line.startswith("no --dev file"):
             story.log(line)
 
-    result = finished(train_translator(recipe, folder / "translate", best_targets, log))
+    result = finished(
+        train(
+            "translate",
+            model="transformer-tiny",
+            train=path,
+            out=folder / "translate",
+            log=log,
+            hidden_dropout_prob=0.0,
+            vocabulary_size=VOCAB_SIZE,
+            steps=STEPS,
+            batch_tokens=2048,
+            schedule="linear",
+            log_every=max(1, STEPS // 3),
+            seed=SEED,
+        )
+    )
     story.numbers["translate"] = {"pairs": len(pairs), "steps": result.step}
     return result.model
 

@@ -1,7 +1,9 @@
-"""Further pre-training on a task's own text: the encoder learns its words before it learns its labels."""
+"""Adaptation: further pre-training on a task's own text, before the labels are learned."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from glassbert.data.corpus.build import build_corpus
 from glassbert.data.examples import Example
@@ -9,41 +11,42 @@ from glassbert.interop.folder import write_model
 from glassbert.interop.huggingface import build
 from glassbert.interop.stored import read_stored
 from glassbert.model.bert import Bert
-from glassbert.runs.finetune import Log, OnStatus, with_dropout
-from glassbert.runs.finetune_recipe import FineTuneRecipe
-from glassbert.runs.pretrain import PretrainRecipe, pretrain
+from glassbert.runs.pretrain import PretrainRecipe
+from glassbert.runs.run import RunResult, Session, carry_out
 from glassbert.storage import new_folder, write_atomically
 from glassbert.text.wordpiece.tokenizer import Tokenizer
-from glassbert.training.loop import TrainResult
+
+if TYPE_CHECKING:
+    from glassbert.runs.finetune import FineTuneRecipe
 
 
-def adapt(
-    recipe: FineTuneRecipe, rows: Sequence[Example], out: Path, log: Log, on_status: OnStatus | None = None
-) -> Path | TrainResult:
-    """Train the recipe's model on the text of ``rows`` in ``out`` and return the new model's folder.
+def adapt(recipe: "FineTuneRecipe", rows: Sequence[Example], session: Session) -> RunResult:
+    """Train the recipe's model on the text of ``rows``, in the folder `adapt` of the session's run.
 
-    What was begun or done there is gone on with. When a signal asked to stop, return how far it is.
+    Resumes what was started there and returns at once if it is done.
     """
+    assert recipe.model.start is not None
+    out = session.out / "adapt"
     model = out / "model"
     if model.is_dir():
-        return model
-    tokenizer = Tokenizer.load(recipe.model.folder)
+        return RunResult(out=out, model=model, step=0, is_finished=True)
+    tokenizer = Tokenizer.load(recipe.model.start)
     corpus = out / "corpus"
     if not corpus.is_dir():
         _write_corpus(texts_of(rows), tokenizer, out, corpus)
-    log(f"first {recipe.adapt.epochs:g} epochs of pre-training on the text of the training rows")
+    session.log(f"first {recipe.adapt.epochs:g} epochs of pre-training on the text of the training rows")
     start = _start_folder(recipe, tokenizer, out / "start")
-    result = pretrain(_pretraining(recipe, corpus, start), out / "run", log, on_status)
-    if not result.is_finished:
-        return result
-    with new_folder(model) as folder:
-        adapted, _ = build(read_stored(out / "run" / "last"))
-        write_model(_with_encoder(recipe, adapted), tokenizer, folder, run={"adapted": recipe.tables()})
-    return model
+    pretraining = _pretraining(recipe, corpus, start)
+    result = carry_out(pretraining, out / "run", log=session.log, on_status=session.on_status)
+    if result.is_finished:
+        with new_folder(model) as folder:
+            adapted, _ = build(read_stored(result.model))
+            write_model(_with_encoder(recipe, adapted), tokenizer, folder, run={"adapted": recipe.tables()})
+    return replace(result, model=model)
 
 
 def texts_of(rows: Iterable[Example]) -> Iterator[str]:
-    """Yield every different text of the rows once, on one line each."""
+    """Yield every distinct text of the rows once, on one line each."""
     seen: set[str] = set()
     for row in rows:
         for text in (" ".join(text.split()) for text in row.texts):
@@ -59,24 +62,23 @@ def _write_corpus(texts: Iterable[str], tokenizer: Tokenizer, out: Path, corpus:
     build_corpus(path, tokenizer=tokenizer, out=corpus, form="documents")
 
 
-def _start_folder(recipe: FineTuneRecipe, tokenizer: Tokenizer, start: Path) -> Path:
+def _start_folder(recipe: "FineTuneRecipe", tokenizer: Tokenizer, start: Path) -> Path:
     """Write the model to start from with an MLM head and the recipe's dropout."""
     if not start.is_dir():
-        source = with_dropout(read_stored(recipe.model.folder), recipe)
-        network, _ = build(source, head="mlm", seed=recipe.train.seed)
+        network, _ = build(recipe.model.stored(), head="mlm", seed=recipe.train.seed)
         with new_folder(start) as folder:
             write_model(network, tokenizer, folder, run={})
     return start
 
 
-def _pretraining(recipe: FineTuneRecipe, corpus: Path, start: Path) -> PretrainRecipe:
+def _pretraining(recipe: "FineTuneRecipe", corpus: Path, start: Path) -> PretrainRecipe:
     shape = read_stored(start).config
     max_length = min(recipe.adapt.max_length, shape["max_position_embeddings"])
     rate = recipe.adapt.learning_rate or recipe.train.learning_rate / 2
     return PretrainRecipe.of(
         {
             "data": {"corpus": str(corpus)},
-            "model": {"init_from": str(start)},
+            "model": {"start": str(start)},
             "objective": {"name": "mlm", "max_length": max_length},
             "train": {
                 "epochs": recipe.adapt.epochs,
@@ -89,8 +91,9 @@ def _pretraining(recipe: FineTuneRecipe, corpus: Path, start: Path) -> PretrainR
     )
 
 
-def _with_encoder(recipe: FineTuneRecipe, adapted: Bert) -> Bert:
-    """Return the recipe's model with the adapted encoder: its pooler, which MLM has no use for, stays."""
-    network, _ = build(read_stored(recipe.model.folder), head="none")
+def _with_encoder(recipe: "FineTuneRecipe", adapted: Bert) -> Bert:
+    """Return the recipe's model with the adapted encoder; its pooler, which MLM does not train, stays."""
+    assert recipe.model.start is not None
+    network, _ = build(read_stored(recipe.model.start), head="none")
     network.encoder.load_state_dict(adapted.encoder.state_dict())
     return network

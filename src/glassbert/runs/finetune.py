@@ -1,107 +1,155 @@
-"""From files of examples and a pre-trained model to one that does a task."""
+"""Fine-tuning: labelled rows and a pre-trained model become a model that does a task."""
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from glassbert.evaluation.result import Evaluation
+from glassbert.config import BertConfig
+from glassbert.errors import UserError
 from glassbert.interop.config_json import labels_by_id
 from glassbert.interop.folder import check_vocabulary
 from glassbert.interop.huggingface import build
-from glassbert.interop.stored import StoredModel, read_stored
+from glassbert.interop.stored import StoredModel
 from glassbert.model.bert import Bert
 from glassbert.runs.calibrate import calibrate
-from glassbert.runs.finetune_recipe import FineTuneRecipe, completed
-from glassbert.runs.folder import Tables, check_data, lock_run, open_run
-from glassbert.runs.rows import Rows, describe
+from glassbert.runs.describe import describe_rows
+from glassbert.runs.finetune_tables import (
+    AdaptSettings,
+    ExampleFiles,
+    FineTuneSettings,
+    RunsSettings,
+    usual_rate,
+)
+from glassbert.runs.folder import plain_tables
+from glassbert.runs.recipe import Tables, check_keys, settings_from
+from glassbert.runs.rows import Rows, read_rows
+from glassbert.runs.run import DevRows, Finish, Prepared, Session, SingleRun
+from glassbert.runs.start import StartModel
+from glassbert.runs.sweep import Sweep
 from glassbert.storage import new_folder, read_json
 from glassbert.tasks.fine_tuning import FineTune
-from glassbert.tasks.registry import task_class
-from glassbert.tasks.task import HeadSpec
+from glassbert.tasks.registry import settings_class, task_class
+from glassbert.tasks.task import HeadSpec, TaskSettings
 from glassbert.text.wordpiece.tokenizer import Tokenizer
-from glassbert.training.loop import train as run_training
-from glassbert.training.processes import is_main_process
-from glassbert.training.settings import FineTuneSettings
-from glassbert.training.status import Status
+from glassbert.training.loop import TrainResult
+from glassbert.training.status import Log
 
-Log = Callable[[str], None]
-OnStatus = Callable[[Status], None]
-
-
-@dataclass(frozen=True)
-class FineTuneResult:
-    """How a fine-tuning run, or this session of it, ended."""
-
-    out: Path
-    step: int
-    is_finished: bool
-    """False when a signal asked to stop; the same command goes on."""
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    """Of the best weights, on the rows that are held out."""
-    best_by: str = ""
-    best_step: int | None = None
-    runs: tuple[Mapping[str, Any], ...] = ()
-    """With several seeds or a search, what each run came to."""
-    dev: Sequence[Any] = field(default=(), repr=False)
-    """The rows that are held out."""
-    evaluation: Evaluation | None = field(default=None, repr=False)
-    """Of the best weights on those rows; None if they were measured by an earlier call."""
-
-    @property
-    def model(self) -> Path:
-        """The folder of the model to use."""
-        return self.out / "best"
+EPOCHS = 3.0
+MODEL_FIELDS: Mapping[str, Any] = get_type_hints(BertConfig)
+# Without it, attention is several times as fast on a CPU.
+_ATTENTION_DROPOUT = {"attention_probs_dropout_prob": 0.0}
 
 
-def finetune(
-    recipe: FineTuneRecipe,
-    out: Path,
-    log: Log,
-    on_status: OnStatus | None = None,
-    *,
-    rows: Rows,
-    claimed: Tables | None = None,
-) -> FineTuneResult:
-    """Do one run in the folder ``out``; a folder that holds this very run is gone on with.
+@dataclass(frozen=True, kw_only=True)
+class FineTuneRecipe:
+    """All tables of a fine-tuning recipe."""
 
-    Args:
-        log: Receives remarks for the user.
-        on_status: Draws how the run stands after each step; without it, lines are told.
-        claimed: The recipe that the folder belongs to, where this run is only a part of it.
-    """
-    trainable = make_task(recipe, rows, log)
-    tables = claimed or recipe.tables()
-    open_run(out, tables, completed)
-    check_data(out, rows.about)
-    settings = with_evaluations(recipe.train, trainable)
-    about = {"recipe": tables, "data": rows.about, "seed": recipe.train.seed}
-    metrics: Mapping[str, float] = {}
-    evaluation = None
-    with lock_run(out):
-        result = run_training(trainable, settings, out, about=about, log=log, on_status=on_status)
-        if not result.is_finished:
-            return FineTuneResult(out, result.step, False)
-        if is_main_process():
-            if rows.dev:
-                evaluation = calibrate(out / "best", trainable, log)
-                metrics = read_json(out / "best" / "run.json")["metrics"]
-            else:
-                _take_last_for_best(out)
+    name: str
+    data: ExampleFiles
+    model: StartModel
+    task: TaskSettings
+    train: FineTuneSettings
+    adapt: AdaptSettings = field(default_factory=AdaptSettings)
+    runs: RunsSettings = field(default_factory=RunsSettings)
+    rows: Rows | None = field(default=None, repr=False, compare=False)
+    """The rows of `[data]`, once they are read: several runs share them."""
+
+    @classmethod
+    def of(cls, name: str, tables: Mapping[str, Mapping[str, Any]]) -> "FineTuneRecipe":
+        """Check the tables of a recipe; fill in what depends on the model."""
+        task_settings = settings_class(name)
+        check_keys(tables, ("data", "model", "task", "train", "adapt", "runs"), "recipe")
+        model = StartModel.of(tables.get("model", {}), MODEL_FIELDS)
+        if model.start is None:
+            raise UserError(
+                "model.start is missing; name the model to fine-tune in the recipe or with --model"
+            )
+        task = {key: value for key, value in tables.get("task", {}).items() if key != "name"}
+        train = dict(tables.get("train", {}))
+        if not any(key in train for key in ("steps", "epochs", "minutes")):
+            train["epochs"] = EPOCHS
+        train.setdefault("learning_rate", usual_rate(model.start))
+        return cls(
+            name=name,
+            data=settings_from(ExampleFiles, tables.get("data", {}), "data"),
+            model=replace(model, fields={**_ATTENTION_DROPOUT, **model.fields}),
+            task=settings_from(task_settings, task, "task"),
+            train=settings_from(FineTuneSettings, train, "train"),
+            adapt=settings_from(AdaptSettings, tables.get("adapt", {}), "adapt"),
+            runs=settings_from(RunsSettings, tables.get("runs", {}), "runs"),
+        )
+
+    def tables(self) -> Tables:
+        """Return every setting of the run, defaults included."""
+        return plain_tables(
+            {
+                "data": asdict(self.data),
+                "model": self.model.table(),
+                "task": {"name": self.name, **asdict(self.task)},
+                "train": asdict(self.train),
+                "adapt": asdict(self.adapt),
+                "runs": asdict(self.runs),
+            }
+        )
+
+    def completed(self, before: Tables) -> Tables:
+        """Return the tables of an older recipe under today's keys, with the settings that it lacks."""
+        return FineTuneRecipe.of(str(before["task"]["name"]), before).tables()
+
+    def single(self, **train: Any) -> "FineTuneRecipe":
+        """Return the recipe of one of several runs, with these changes of `[train]`."""
+        return replace(self, train=replace(self.train, **train), adapt=AdaptSettings(), runs=RunsSettings())
+
+    def prepare(self, out: Path, log: Log) -> Prepared:
+        """Read the rows and make what is trained: one run, or several that share the rows."""
+        is_sweep = self.runs != RunsSettings()
+        if is_sweep and self.data.dev is None and not self.data.dev_share:
+            raise UserError(
+                "data.dev_share=0: without rows to measure on, none of several runs is the best; "
+                "give a --dev file, or do one run"
+            )
+        rows = self.rows or read_rows(self.name, self.data, log)
+        if is_sweep or self.adapt.epochs:
+            return Sweep.of(replace(self, rows=rows), rows, out)
+        trainable = make_trainable(self, rows, log)
+        return SingleRun(
+            trainable=trainable,
+            settings=with_evaluations(self.train, trainable),
+            data=rows.about,
+            finish=partial(_finish, trainable),
+            dev=self.dev_rows(rows),
+        )
+
+    def dev_rows(self, rows: Rows) -> DevRows | None:
+        """Return the rows to measure on with a name for them; None if there are none."""
+        name = self.data.dev or f"{len(rows.dev)} held-out rows of {self.data.train}"
+        return DevRows(str(name), rows.dev) if rows.dev else None
+
+
+def _finish(trainable: FineTune[Any, Any], session: Session, trained: TrainResult) -> Finish:
+    """Calibrate the best weights; without rows to measure on, the last weights are the best known."""
+    out = session.out
+    if not trainable.dev:
+        with new_folder(out / "best", may_replace=True) as folder:
+            shutil.copytree(out / "last", folder, dirs_exist_ok=True)
+        return Finish({})
+    evaluation = calibrate(out / "best", trainable, session.log)
+    metrics: Mapping[str, float] = read_json(out / "best" / "run.json")["metrics"]
     best_by = trainable.task.best_by
-    if result.best is not None and best_by not in metrics:
-        # Calibration measures predictions; the loss, where it chose, is known from training alone.
-        metrics = {**metrics, best_by: result.best}
-    return FineTuneResult(
-        out, result.step, True, metrics, best_by, result.best_step, dev=rows.dev, evaluation=evaluation
-    )
+    if trained.best is not None and best_by not in metrics:
+        # Calibrating measures predictions; the loss, if it chose the weights, is known from training alone.
+        metrics = {**metrics, best_by: trained.best}
+    return Finish(metrics, evaluation)
 
 
-def make_task(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any, Any]:
+def make_trainable(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any, Any]:
     """Check the rows, put the task's head on the model and encode the rows."""
-    tokenizer = Tokenizer.load(recipe.model.folder)
-    source = with_dropout(read_stored(recipe.model.folder), recipe)
+    assert recipe.model.start is not None
+    tokenizer = Tokenizer.load(recipe.model.start)
+    source = recipe.model.stored()
     limit = min(source.config.get("max_position_embeddings", 512), tokenizer.max_length)
     task, notes = task_class(recipe.name).for_training(
         recipe.name,
@@ -116,7 +164,8 @@ def make_task(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any, Any
         log(note)
     settings = recipe.train
     bert = start_model(source, task.head(), settings.seed, log)
-    check_vocabulary(recipe.model.folder, tokenizer, bert.config)
+    recipe.model.check_same(bert.config.encoder)
+    check_vocabulary(recipe.model.start, tokenizer, bert.config)
     trainable = FineTune(
         bert,
         tokenizer,
@@ -129,7 +178,7 @@ def make_task(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any, Any
     )
     trainable.check_metric()
     for what, inputs in (("train", trainable.train_inputs), ("dev", trainable.dev_inputs)):
-        for line in describe(what, tokenizer, inputs, task.max_length):
+        for line in describe_rows(what, tokenizer, inputs, task.max_length):
             log(line)
     log(f"learning rate {settings.learning_rate:g}, batches of {settings.batch_size}, seed {settings.seed}")
     return trainable
@@ -139,7 +188,7 @@ def start_model(source: StoredModel, head: HeadSpec, seed: int, log: Log) -> Ber
     """Return the model of a folder with the head that a task needs."""
     labels = tuple(label for _, label in sorted(labels_by_id(source.config).items()))
     if labels != head.labels:
-        # A head for other labels is of no use, even where it happens to have the right size.
+        # A head for other labels is useless even if it happens to have the right size.
         kept = {name: tensor for name, tensor in source.tensors.items() if not name.startswith("classifier.")}
         source = replace(source, tensors=kept)
     bert, report = build(
@@ -150,21 +199,7 @@ def start_model(source: StoredModel, head: HeadSpec, seed: int, log: Log) -> Ber
 
 
 def with_evaluations(settings: FineTuneSettings, trainable: FineTune[Any, Any]) -> FineTuneSettings:
-    """Return the settings with a number of steps between evaluations: an epoch's, when they do not say."""
+    """Return the settings with the steps of an epoch between evaluations, unless they name a number."""
     if settings.evaluate_every:
         return settings
     return replace(settings, evaluate_every=trainable.steps_in_epochs(1.0))
-
-
-def with_dropout(source: StoredModel, recipe: FineTuneRecipe) -> StoredModel:
-    """Return the model of a folder with the dropout that the recipe asks for."""
-    changes: dict[str, Any] = {"attention_probs_dropout_prob": recipe.model.attention_dropout}
-    if recipe.model.hidden_dropout is not None:
-        changes["hidden_dropout_prob"] = recipe.model.hidden_dropout
-    return replace(source, config={**source.config, **changes})
-
-
-def _take_last_for_best(out: Path) -> None:
-    """Without rows to measure on, the last weights are the best that are known."""
-    with new_folder(out / "best", may_replace=True) as folder:
-        shutil.copytree(out / "last", folder, dirs_exist_ok=True)

@@ -1,4 +1,4 @@
-"""A run folder belongs to one recipe on one text: the same command goes on with it, another is refused."""
+"""A run folder belongs to one recipe on one text: the same command resumes it, another is refused."""
 
 import tomllib
 from collections.abc import Callable, Mapping
@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from glassbert.errors import DataError, UserError
-from glassbert.runs.recipe import read_recipe, write_recipe
+from glassbert.runs.recipe import Tables, read_recipe, write_recipe
 from glassbert.storage import locked, read_json, write_atomically, write_json
 from glassbert.training.processes import is_main_process
-from glassbert.training.settings import FREE_TO_CHANGE
 
 RECIPE = "recipe.toml"
 DATA = "data.json"
-Tables = dict[str, dict[str, Any]]
+# What a resumed run may change in [train]: it does not touch what is computed, or only where.
+FREE_TO_CHANGE = frozenset({"save_every", "keep", "log_every", "evaluate_every", "strategy", "device"})
 
 
 def open_run(out: Path, tables: Tables, complete: Callable[[Tables], Tables] = dict) -> None:
     """Write recipe.toml into the run folder; refuse one that belongs to another run.
 
     Args:
-        complete: Adds what a recipe does not say: that of an older run knows no settings that came later.
+        complete: Fills in settings that did not exist when the run was started, and renames old keys.
     """
     text = write_recipe(tables)
     path = out / RECIPE
@@ -45,29 +45,29 @@ def _kind(tables: Tables) -> str:
 
 def _holds_other_things(out: Path) -> bool:
     names = {path.name for path in out.iterdir()}
-    # Another process may have claimed the folder at this very moment, or was killed while it did.
+    # Another process may be claiming the folder right now, or was killed while it did.
     return RECIPE not in names and any(not name.startswith(".") for name in names)
 
 
 def lock_run(out: Path) -> AbstractContextManager[None]:
-    """Keep other commands out of a run folder; those that torchrun started work in it together.
+    """Keep other commands out of a run folder: a second run would delete what the first is writing.
 
-    A second run in it would sweep away what the first is writing.
+    The processes that torchrun started share the folder.
     """
     return locked(out, "another run") if is_main_process() else nullcontext()
 
 
 def check_data(out: Path, data: Mapping[str, Any]) -> None:
-    """Write data.json into the run folder; refuse to go on with text that has changed."""
+    """Write data.json into the run folder; refuse to resume on data that has changed."""
     path = out / DATA
     before = read_json(path) if path.is_file() else {}
     for name, now in data.items():
         if name in before and before[name] != now:
             amounts = [f"{one['num_tokens']:,} tokens" for one in (before[name], now) if "num_tokens" in one]
             raise DataError(
-                f"data.{name} is not the text that {out} was begun with"
+                f"data.{name} is not the text that {out} was started with"
                 + (f" ({', now '.join(amounts)})" if len(amounts) == 2 else "")
-                + "; bring it back as it was, or name another folder with --out"
+                + "; restore it, or name another folder with --out"
             )
     write_json(path, data)
 
@@ -86,7 +86,7 @@ def first_difference(old: str, new: str) -> str | None:
 
 
 def plain_tables(tables: Mapping[str, Mapping[str, Any]]) -> Tables:
-    """Return the tables of a recipe with paths as strings and without what is not set."""
+    """Return the tables of a recipe with paths as strings and without unset values."""
     return {
         name: {
             key: str(value) if isinstance(value, Path) else value

@@ -1,6 +1,6 @@
-"""From a recipe to a trained encoder."""
+"""Pre-training: a corpus becomes an encoder."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -12,26 +12,24 @@ from glassbert.data.pretraining.batches import PretrainBatch
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.errors import UserError
 from glassbert.interop.huggingface import build
-from glassbert.interop.stored import read_stored
 from glassbert.model.bert import Bert
 from glassbert.model.init import look_at_neighbours, new_bert
-from glassbert.model_names import model_folder
-from glassbert.runs.folder import check_data, lock_run, open_run, plain_tables
-from glassbert.runs.recipe import check_keys, settings_from, typed_values
+from glassbert.runs.folder import plain_tables
+from glassbert.runs.recipe import Tables, check_keys, settings_from
+from glassbert.runs.run import SingleRun
+from glassbert.runs.start import BERT_PRESETS, StartModel
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.objectives.registry import make_objective, objective_type
 from glassbert.tasks.pretraining import Pretrain
 from glassbert.text.wordpiece.tokenizer import Tokenizer
-from glassbert.training.checkpoint import full_disk_told
-from glassbert.training.loop import TrainResult, train
-from glassbert.training.processes import choose_device, is_main_process
 from glassbert.training.settings import TrainSettings
-from glassbert.training.status import Status
-from glassbert.version import __version__
+from glassbert.training.status import Log
 
-# What a preset says of a shape.
-_SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
+DEFAULT_PRESET = "mini"
+MODEL_FIELDS: Mapping[str, Any] = {**get_type_hints(BertConfig), "neighbour_heads": bool}
+"""What `[model]` may set: the config, and whether a fresh model's first heads look at neighbours; see
+`look_at_neighbours`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +39,9 @@ class DataSettings:
     corpus: Path
     """Folder that `corpus build` wrote."""
     held_out: Path | None = None
-    """Another such folder, of text that is not trained on; the one within the corpus when not set."""
+    """Another such folder, of text that is not trained on; the one inside the corpus if not set."""
     held_out_tokens: int = 100_000
-    """How much of it is measured."""
+    """Tokens of it to measure on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,129 +49,111 @@ class PretrainRecipe:
     """All tables of a pre-training recipe."""
 
     data: DataSettings
-    model: Mapping[str, Any]
-    """A preset or a folder to start from, and fields of its config.json to change.
-
-    ``neighbour_heads``: a fresh model's first heads look at neighbours; see `look_at_neighbours`.
-    """
+    model: StartModel
     objective: ObjectiveSettings
     train: TrainSettings
 
     @classmethod
     def of(cls, tables: Mapping[str, Mapping[str, Any]]) -> "PretrainRecipe":
-        """Check the tables of a recipe."""
+        """Check the tables of a recipe; without held-out text, take what the corpus itself holds out."""
         check_keys(tables, ("data", "model", "objective", "train"), "recipe")
-        model = dict(tables.get("model", {}))
-        own = ("preset", "init_from", "neighbour_heads")
-        hints = get_type_hints(BertConfig)
-        check_keys(model, (*own, *hints), "model")
-        if not isinstance(model.get("neighbour_heads", False), bool):
-            raise UserError(f"model.neighbour_heads={model['neighbour_heads']!r}; expected true or false")
-        shape = {key: value for key, value in model.items() if key in hints}
+        data = settings_from(DataSettings, tables.get("data", {}), "data")
+        if data.held_out is None and (data.corpus / HELD_OUT).is_dir():
+            data = replace(data, held_out=data.corpus / HELD_OUT)
         objective = tables.get("objective", {})
         kind = objective_type(objective.get("name", ObjectiveSettings.name)).settings_type
         return cls(
-            data=settings_from(DataSettings, tables.get("data", {}), "data"),
-            model=model | typed_values(shape, hints, "model"),
+            data=data,
+            model=StartModel.of(tables.get("model", {}), MODEL_FIELDS, BERT_PRESETS),
             objective=settings_from(kind, objective, "objective"),
             train=settings_from(TrainSettings, tables.get("train", {}), "train"),
         )
 
-    def tables(self) -> dict[str, dict[str, Any]]:
+    def tables(self) -> Tables:
         """Return every setting of the run, defaults included."""
-        return {
-            "data": asdict(self.data),
-            "model": dict(self.model),
-            "objective": asdict(self.objective),
-            "train": asdict(self.train),
-        }
+        return plain_tables(
+            {
+                "data": asdict(self.data),
+                "model": self.model.table(),
+                "objective": asdict(self.objective),
+                "train": asdict(self.train),
+            }
+        )
+
+    def completed(self, before: Tables) -> Tables:
+        """Return the tables of an older recipe under today's keys, with the settings that it lacks."""
+        return PretrainRecipe.of(before).tables()
+
+    def prepare(self, out: Path, log: Log) -> SingleRun:
+        """Open the corpus and make the model."""
+        if self.data.held_out == self.data.corpus / HELD_OUT:
+            log(
+                f"measuring on {self.data.held_out}, which was held out of the corpus; "
+                "data.held_out names another"
+            )
+        corpora = {"corpus": Corpus.open(self.data.corpus)}
+        if self.data.held_out is not None:
+            corpora["held_out"] = Corpus.open(self.data.held_out)
+        return SingleRun(
+            trainable=make_trainable(self, **corpora),
+            settings=self.train,
+            data={name: _fingerprint(corpus) for name, corpus in corpora.items()},
+            has_best=False,
+        )
 
 
-def pretrain(
-    recipe: PretrainRecipe,
-    out: Path,
-    log: Callable[[str], None],
-    on_status: Callable[[Status], None] | None = None,
-) -> TrainResult:
-    """Train an encoder in the folder ``out``; a folder that holds this very run is gone on with.
-
-    Args:
-        log: Receives remarks for the user.
-        on_status: Draws how the run stands after each step; without it, lines are told.
-    """
-    recipe = _with_held_out(recipe, log)
-    corpus = Corpus.open(recipe.data.corpus)
+def make_trainable(recipe: PretrainRecipe, corpus: Corpus, held_out: Corpus | None = None) -> Pretrain:
+    """Return the model and its objective on both corpora."""
     tokenizer = corpus.tokenizer()
     objective = make_objective(recipe.objective, tokenizer.vocabulary)
     batches = CorpusBatches(corpus, objective, batch_tokens=recipe.train.batch_tokens, seed=recipe.train.seed)
-    corpora = {"corpus": corpus}
-    held_out: tuple[PretrainBatch, ...] = ()
-    if recipe.data.held_out is not None:
-        corpora["held_out"] = Corpus.open(recipe.data.held_out)
-        held_out = _held_out_batches(objective, corpora["held_out"], recipe)
+    measured = () if held_out is None else _held_out_batches(objective, held_out, recipe)
     model = make_model(recipe, len(tokenizer.vocabulary))
-    if "init_from" in recipe.model:
-        corpus.check_fits(Tokenizer.load(model_folder(recipe.model["init_from"])))
-    task = Pretrain(
+    if recipe.model.start is not None:
+        corpus.check_fits(Tokenizer.load(recipe.model.start))
+    return Pretrain(
         model,
         tokenizer,
         objective,
         batches,
-        held_out=held_out,
-        guess=lambda: objective.guessing_loss(corpus, held_out),
+        held_out=measured,
+        guess=lambda: objective.guessing_loss(corpus, measured),
         num_steps=recipe.train.num_steps,
     )
-    tables = plain_tables(recipe.tables())
-    data = {name: _identity(corpus) for name, corpus in corpora.items()}
-    choose_device(recipe.train.device)
-    # Last, so that a recipe that cannot be run leaves no folder behind.
-    with full_disk_told(out):
-        open_run(out, tables, lambda before: plain_tables(PretrainRecipe.of(before).tables()))
-        check_data(out, data)
-    about = {"recipe": tables, "data": data, "glassbert": __version__}
-    with lock_run(out):
-        return train(task, recipe.train, out, about=about, log=log, on_status=on_status)
 
 
 def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
     """Return the model that training starts from."""
-    table = dict(recipe.model)
-    source, neighbour_heads = table.pop("init_from", None), table.pop("neighbour_heads", False)
-    sizes = _SIZES if "preset" in table else ()
-    shape = preset(table.pop("preset", "mini"), vocab_size=vocab_size)
-    shape = replace(shape, **table)
-    config = objective_type(recipe.objective.name).model_config(shape)
-    if source is not None:
-        model = build(read_stored(model_folder(source)), head=config.head, seed=recipe.train.seed)[0]
-        _check_same(shape, model.config.encoder, (*sizes, *table), str(source))
-        if model.config.encoder.vocab_size < vocab_size:
-            raise UserError(
-                f"{source}: the model has {model.config.encoder.vocab_size} rows, fewer than the "
-                f"{vocab_size} pieces of the corpus; use the vocabulary that it was trained with"
-            )
-        _check_length(model.config.encoder, recipe)
-        return model
+    if recipe.model.start is not None:
+        return _started_model(recipe, vocab_size)
+    fields = dict(recipe.model.fields)
+    has_neighbour_heads = fields.pop("neighbour_heads", False)
+    shape = preset(recipe.model.preset or DEFAULT_PRESET, **{"vocab_size": vocab_size, **fields})
     _check_length(shape, recipe)
     if shape.vocab_size < vocab_size:
         raise UserError(
             f"model.vocab_size={shape.vocab_size} is less than the {vocab_size} pieces of the corpus; leave "
-            "it out, or set it to as many or more"
+            "it out, or set it to that number or more"
         )
-    model = new_bert(config, seed=recipe.train.seed)
-    if neighbour_heads:
+    model = new_bert(objective_type(recipe.objective.name).model_config(shape), seed=recipe.train.seed)
+    if has_neighbour_heads:
         look_at_neighbours(model)
     return model
 
 
-def _check_same(shape: BertConfig, found: BertConfig, names: Iterable[str], source: str) -> None:
-    """Refuse a model to start from that is not as the recipe says."""
-    for name in names:
-        wanted, has = getattr(shape, name), getattr(found, name)
-        if wanted != has:
-            raise UserError(
-                f"model.{name} is {wanted} in the recipe and {has} in model.init_from={source}; start from "
-                "another model, or change the recipe"
-            )
+def _started_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
+    """Return the model of a folder; refuse one that does not fit the recipe or the corpus."""
+    head = objective_type(recipe.objective.name).model_config(BertConfig()).head
+    model = build(recipe.model.stored(), head=head, seed=recipe.train.seed)[0]
+    shape = model.config.encoder
+    recipe.model.check_same(shape)
+    if shape.vocab_size < vocab_size:
+        raise UserError(
+            f"{recipe.model.start}: the model has {shape.vocab_size} rows, fewer than the {vocab_size} "
+            "pieces of the corpus; use the vocabulary that it was trained with"
+        )
+    _check_length(shape, recipe)
+    return model
 
 
 def _check_length(shape: BertConfig, recipe: PretrainRecipe) -> None:
@@ -188,7 +168,7 @@ def _check_length(shape: BertConfig, recipe: PretrainRecipe) -> None:
 def _held_out_batches(
     objective: Objective, corpus: Corpus, recipe: PretrainRecipe
 ) -> tuple[PretrainBatch, ...]:
-    """Return what is measured; what is wrong with it is not blamed on the corpus."""
+    """Return the batches to measure on; errors name the held-out text, not the corpus."""
     num_tokens, batch_tokens = recipe.data.held_out_tokens, recipe.train.batch_tokens
     try:
         return tuple(objective.held_out_batches(corpus, num_tokens, batch_tokens=batch_tokens))
@@ -196,17 +176,7 @@ def _held_out_batches(
         raise type(error)(f"data.held_out={corpus.folder}: {error}") from None
 
 
-def _with_held_out(recipe: PretrainRecipe, log: Callable[[str], None]) -> PretrainRecipe:
-    """Return the recipe with the text that `corpus build` held out, unless it names another."""
-    folder = recipe.data.corpus / HELD_OUT
-    if recipe.data.held_out is not None or not folder.is_dir():
-        return recipe
-    if is_main_process():
-        log(f"measuring on {folder}, which was held out of the corpus; data.held_out names another")
-    return replace(recipe, data=replace(recipe.data, held_out=folder))
-
-
-def _identity(corpus: Corpus) -> dict[str, Any]:
+def _fingerprint(corpus: Corpus) -> dict[str, Any]:
     manifest = corpus.manifest
     return {
         "num_tokens": manifest.num_tokens,

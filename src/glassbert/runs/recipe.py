@@ -1,4 +1,4 @@
-"""Recipes: TOML tables and `--set a.b=v`, read into dataclasses. A key that nobody knows is an error."""
+"""Recipes: TOML tables and `--set a.b=v`, read into dataclasses. Unknown keys are errors."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -22,9 +22,7 @@ def read_recipe(path: Path, changes: Iterable[str] = ()) -> Tables:
         raise UserError(f"{path}: not TOML: {error}") from None
     for name, table in tables.items():
         if not isinstance(table, dict):
-            raise UserError(
-                f"{path}: {name!r} stands outside a table; put it under a heading such as [train]"
-            )
+            raise UserError(f"{path}: {name!r} is outside a table; put it under a heading such as [train]")
     return changed(tables, changes)
 
 
@@ -36,7 +34,7 @@ def changed(tables: Tables, changes: Iterable[str]) -> Tables:
 
 
 def write_recipe(tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the tables as TOML; what is None is left out."""
+    """Return the tables as TOML; None is left out."""
     lines: list[str] = []
     for name, table in tables.items():
         lines += [
@@ -64,7 +62,7 @@ def typed_values(table: Mapping[str, Any], hints: Mapping[str, Any], name: str) 
 
 
 def check_keys(table: Mapping[str, Any], known: Iterable[str], name: str) -> None:
-    """Refuse keys that are not known, with the one that looks most like them."""
+    """Refuse unknown keys; suggest the known one that looks most like them."""
     names = list(known)
     for key in table:
         if key not in names:
@@ -73,26 +71,37 @@ def check_keys(table: Mapping[str, Any], known: Iterable[str], name: str) -> Non
             raise UserError(f"unknown key {name}.{key}; {hint}")
 
 
-def _apply(tables: Tables, change: str) -> None:
-    """Apply `table.key=value`; more dots lead into tables within the table."""
-    key, separator, text = change.partition("=")
+def set_value(tables: Tables, key: str, value: Any, *, shown: str) -> None:
+    """Set `table.key` in place; more dots lead into tables within the table.
+
+    Args:
+        shown: What the user wrote, for error messages.
+    """
     *path, name = key.strip().split(".")
-    if not (separator and path and name and all(path)):
+    if not (path and name and all(path)):
+        raise UserError(f"{shown}: expected table.key=value, such as train.steps=100")
+    table: dict[str, Any] = tables
+    for part in path:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise UserError(f"{shown}: {part} is a value, not a table")
+    table[name] = value
+
+
+def _apply(tables: Tables, change: str) -> None:
+    """Apply `table.key=value` in place."""
+    key, separator, text = change.partition("=")
+    if not separator:
         raise UserError(f"--set {change}: expected table.key=value, such as train.steps=100")
     try:
         value = tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()  # a bare word, such as a path, is a string
-    table: dict[str, Any] = tables
-    for part in path:
-        table = table.setdefault(part, {})
-        if not isinstance(table, dict):
-            raise UserError(f"--set {change}: {part} is a value, not a table")
-    table[name] = value
+    set_value(tables, key, value, shown=f"--set {change}")
 
 
 def _typed(value: Any, hint: Any, name: str) -> Any:
-    """Return ``value`` if it is what ``hint`` says; a whole number may stand for a real one."""
+    """Return ``value`` if it has the type ``hint``; an int is also accepted as a float."""
     if get_origin(hint) in (Union, UnionType):
         hints = [option for option in get_args(hint) if option is not NoneType]
         return _typed(value, hints[0], name)
@@ -113,7 +122,8 @@ def _typed(value: Any, hint: Any, name: str) -> Any:
     if hint is Path and isinstance(value, str):
         return Path(value)
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
-        raise UserError(f"{name}={value!r}; expected {hint.__name__}")
+        expected = "true or false" if hint is bool else hint.__name__
+        raise UserError(f"{name}={value!r}; expected {expected}")
     return value
 
 

@@ -88,7 +88,7 @@ def save_checkpoint(run: Path, snapshot: Snapshot, write_model: Callable[[Path],
 
 
 @contextmanager
-def full_disk_told(run: Path) -> Iterator[None]:
+def full_disk_reported(run: Path) -> Iterator[None]:
     """Say what to do when there is no room for what a run writes."""
     try:
         yield

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from glassbert.errors import RunFailed
 from glassbert.storage import write_atomically
-from glassbert.training.checkpoint import full_disk_told
+from glassbert.training.checkpoint import full_disk_reported
 from glassbert.training.hardware import measured_peak, peak_memory
 from glassbert.training.status import Status
 from glassbert.training.step import StepResult
@@ -55,7 +55,7 @@ class RunLog:
 
     def __enter__(self) -> Self:
         if self.state.processes.is_main:
-            with full_disk_told(self.run):
+            with full_disk_reported(self.run):
                 self.run.mkdir(parents=True, exist_ok=True)
                 for name in (METRICS, SPEED):
                     forget_after(self.run / name, self.state.step)
@@ -107,7 +107,7 @@ class RunLog:
         lines, self._lines = self._lines, {METRICS: [], SPEED: []}
         if not self.state.processes.is_main:
             return
-        with full_disk_told(self.run):
+        with full_disk_reported(self.run):
             for name, rows in lines.items():
                 if rows:
                     with (self.run / name).open("a", encoding="utf-8") as file:

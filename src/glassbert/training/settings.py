@@ -110,31 +110,3 @@ class TrainSettings:
         if self.minutes is not None:
             return None
         return self.steps or steps_in_epochs(self.epochs or 1.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FineTuneSettings(TrainSettings):
-    """The `[train]` table of fine-tuning; three epochs when nothing else ends the run."""
-
-    batch_size: int = 32
-    """Examples of one update, over all processes."""
-    batch_tokens: int = 16384
-    """Tokens of one update at most: longer texts make fewer examples."""
-    micro_tokens: int = 4096
-    """Most tokens computed at once; a larger batch is accumulated in parts."""
-    evaluate_every: int = 0
-    """Steps between evaluations; 0: once an epoch. The end of the run is always evaluated."""
-
-    _positive: ClassVar[tuple[str, ...]] = (
-        "batch_size",
-        "batch_tokens",
-        "micro_tokens",
-        "learning_rate",
-        "save_every",
-        "keep",
-        "log_every",
-    )
-
-
-# What a resumed run may change: it does not touch what is computed, or only where.
-FREE_TO_CHANGE = frozenset({"save_every", "keep", "log_every", "evaluate_every", "strategy", "device"})

@@ -17,7 +17,7 @@ from glassbert.storage import new_folder
 from glassbert.training.checkpoint import (
     Progress,
     Snapshot,
-    full_disk_told,
+    full_disk_reported,
     moments_of,
     read_snapshot,
     restore_moments,
@@ -163,7 +163,7 @@ class TrainState:
         def write(folder: Path) -> None:
             self.trainable.save(folder, weights, about)
 
-        with full_disk_told(run):
+        with full_disk_reported(run):
             self.processes.run_on_main(lambda: save_checkpoint(run, snapshot, write, keep=self.settings.keep))
 
     def save_model(self, out: Path, about: Mapping[str, Any]) -> None:
@@ -175,7 +175,7 @@ class TrainState:
             with new_folder(out, may_replace=True) as folder:
                 self.trainable.save(folder, weights, about)
 
-        with full_disk_told(out.parent):
+        with full_disk_reported(out.parent):
             self.processes.run_on_main(write)
 
     def resume(self, checkpoint: Path) -> None:

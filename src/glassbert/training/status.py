@@ -1,7 +1,10 @@
 """How a run stands after a step, in the words that people are told."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+Log = Callable[[str], None]
+"""Receives lines for the user."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +54,10 @@ class Status:
     def line(self) -> str:
         """Return everything on one line, for where there is no terminal."""
         return f"step {self.step}  {self.results()}  {self.machine()}  {self.time_left()}"
+
+
+OnStatus = Callable[[Status], None]
+"""Receives the status of a run after each step."""
 
 
 def duration(seconds: float) -> str:

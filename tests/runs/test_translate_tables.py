@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from glassbert.config import LstmConfig, TransformerConfig
+from glassbert.config import TRANSLATOR_PRESETS, LstmConfig, TransformerConfig
 from glassbert.errors import UserError
-from glassbert.runs.translate_recipe import PRESETS, TranslateRecipe
+from glassbert.runs.translate import TranslateRecipe
 
 
 def recipe(**tables: Any) -> TranslateRecipe:
@@ -14,7 +14,7 @@ def recipe(**tables: Any) -> TranslateRecipe:
 
 
 def test_defaults_are_those_of_the_paper() -> None:
-    read = recipe(model={"folder": "transformer-base"})
+    read = recipe(model={"preset": "transformer-base"})
     config = read.config(8000)
     assert isinstance(config, TransformerConfig)
     assert config == TransformerConfig()
@@ -24,9 +24,9 @@ def test_defaults_are_those_of_the_paper() -> None:
     assert read.train.epochs == 10
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", TRANSLATOR_PRESETS)
 def test_every_preset_has_a_shape(name: str) -> None:
-    config = recipe(model={"folder": name}).config(500)
+    config = recipe(model={"preset": name}).config(500)
     assert config.vocab_size == 500
     assert isinstance(config, LstmConfig) == name.startswith("lstm")
 
@@ -53,16 +53,16 @@ def test_checkpoints_to_be_averaged_are_kept_and_one_that_a_stop_leaves() -> Non
 
 
 def test_a_recipe_comes_back_from_its_own_tables() -> None:
-    read = recipe(model={"folder": "transformer-tiny", "hidden_size": 64}, train={"steps": 5})
+    read = recipe(model={"preset": "transformer-tiny", "hidden_size": 64}, train={"steps": 5})
     assert TranslateRecipe.of(read.tables()) == read
 
 
 def test_a_translator_brings_its_vocabulary_and_a_small_rate(tmp_path: Path) -> None:
-    read = recipe(model={"folder": str(tmp_path)})
+    read = recipe(model={"start": str(tmp_path)})
     assert "vocabulary" not in read.tables()
     assert read.train.learning_rate == 1e-4
-    with pytest.raises(UserError, match="brings its own vocabulary"):
-        recipe(model={"folder": str(tmp_path)}, vocabulary={"size": 100})
+    with pytest.raises(UserError, match="has its own vocabulary; remove the table"):
+        recipe(model={"start": str(tmp_path)}, vocabulary={"size": 100})
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_a_translator_brings_its_vocabulary_and_a_small_rate(tmp_path: Path) -> 
         ({"model": {"hidden_dropout_prob": ".1"}}, "model.hidden_dropout_prob='.1'; expected float"),
         ({"model": {"num_decoder_layers": "2"}}, "model.num_decoder_layers='2'; expected int"),
         (
-            {"model": {"folder": "lstm-small", "hidden_dropout_prob": ".1"}},
+            {"model": {"preset": "lstm-small", "hidden_dropout_prob": ".1"}},
             "model.hidden_dropout_prob='.1'; expected float",
         ),
         ({"model": {"vocab_size": 3}}, "unknown key model.vocab_size"),
         (
-            {"model": {"folder": "lstm-small", "num_attention_heads": 3}},
+            {"model": {"preset": "lstm-small", "num_attention_heads": 3}},
             "unknown key model.num_attention_heads",
         ),
         ({"task": {"label_smoothing": 1.0}}, "task.label_smoothing=1.0"),
@@ -102,9 +102,9 @@ def test_pairs_longer_than_the_position_table_are_refused() -> None:
         read.config(500)
 
 
-def test_a_run_is_its_best_model_and_a_name_that_means_nothing_is_told(tmp_path: Path) -> None:
+def test_a_run_is_its_best_model_and_a_name_that_means_nothing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run" / "best").mkdir(parents=True)
     (tmp_path / "run" / "best" / "config.json").write_text("{}")
-    assert recipe(model={"folder": str(tmp_path / "run")}).start_folder == tmp_path / "run" / "best"
+    assert recipe(model={"start": str(tmp_path / "run")}).model.start == tmp_path / "run" / "best"
     with pytest.raises(UserError, match="transformer-smal: no such folder, and none of the presets .*-small"):
-        recipe(model={"folder": "transformer-smal"}, vocabulary={"size": 500})
+        recipe(model={"start": "transformer-smal"}, vocabulary={"size": 500})
