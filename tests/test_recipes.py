@@ -1,22 +1,43 @@
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from glassbert.config import TransformerConfig
 from glassbert.runs.pretrain import PretrainRecipe, make_model
 from glassbert.runs.recipe import read_recipe
+from glassbert.runs.translate import TranslateRecipe
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.toml"))
-PRETRAINING = [path for path in RECIPES if path.stem != "en-es-small"]
+PRETRAINING = [path for path in RECIPES if "objective" in tomllib.loads(path.read_text(encoding="utf-8"))]
+TRANSLATION = [path for path in RECIPES if "vocabulary" in tomllib.loads(path.read_text(encoding="utf-8"))]
 
 
-def test_every_promised_recipe_is_there() -> None:
+def test_every_recipe_belongs_to_one_kind_of_run() -> None:
     names = {path.stem for path in RECIPES}
-    assert names >= {"smoke", "wikitext2-mini", "bilingual-mini", "bert-base", "bert-large"}
+    assert names >= {"smoke", "wikitext2-mini", "bilingual-mini", "bert-base", "bert-large", "en-es-small"}
+    assert sorted([*PRETRAINING, *TRANSLATION]) == RECIPES
 
 
 @pytest.mark.parametrize("path", PRETRAINING, ids=lambda path: path.stem)
 def test_a_recipe_has_only_known_settings_that_fit_together(path: Path) -> None:
     recipe = PretrainRecipe.of(read_recipe(path, ["data.corpus=corpus"]))
-    if recipe.model["preset"] in ("tiny", "mini"):  # the large ones would only take time
+    if recipe.model.preset in ("tiny", "mini"):  # the large ones would only take time
         assert make_model(recipe, 100).config.encoder.max_position_embeddings >= recipe.objective.max_length
     assert recipe.train.batch_tokens >= recipe.objective.max_length
+    assert PretrainRecipe.of(recipe.tables()) == recipe
+
+
+@pytest.mark.parametrize("path", TRANSLATION, ids=lambda path: path.stem)
+def test_a_translation_recipe_has_only_known_settings_that_fit_together(path: Path) -> None:
+    recipe = TranslateRecipe.of(read_recipe(path, ["data.train=train.tsv", "data.dev=dev.tsv"]))
+    config = recipe.config(recipe.vocabulary.size)
+    assert isinstance(config, TransformerConfig)
+    assert recipe.train.keep > recipe.task.average_last
+    assert TranslateRecipe.of(recipe.tables()) == recipe
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_no_recipe_uses_a_key_of_earlier_versions(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not [word for word in ("init_from", "folder =") if word in text]
