@@ -47,6 +47,7 @@ def main() -> None:
             train=folder / "train.jsonl",
             dev=folder / "dev.jsonl",
             out=folder / "run",
+            log=print,
             epochs=8,
             batch_size=16,
         )

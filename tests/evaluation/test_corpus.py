@@ -10,7 +10,8 @@ from glassbert.evaluation.corpus import evaluate_corpus
 from glassbert.evaluation.evaluate import evaluate
 from glassbert.inference.model import load
 from glassbert.metrics.corpus import CorpusReport
-from glassbert.runs.pretrain import PretrainRecipe, pretrain
+from glassbert.runs.pretrain import PretrainRecipe
+from glassbert.runs.run import carry_out
 from helpers.oracles import make_oracle, save_oracle
 
 TEXT = "the cat sat. the dog ran. the cat ran.\n\nthe dog sat. the cat sat. the dog ran.\n" * 4
@@ -52,7 +53,7 @@ def test_a_model_is_measured_by_the_objective_that_it_was_trained_for(
             "train": {"steps": 1, "batch_tokens": 64},
         }
     )
-    result = pretrain(recipe, tmp_path / "run", lambda line: None)
+    result = carry_out(recipe, tmp_path / "run", log=lambda line: None)
     model, lines = load(tmp_path / "run" / "last"), list[str]()
     evaluation = evaluate_corpus(model, folders[1], name="m", num_tokens=300, log=lines.append)
     assert evaluation.metrics == pytest.approx(result.metrics)

@@ -15,6 +15,7 @@ from glassbert.runs.pretrain import PretrainRecipe
 from glassbert.runs.run import RunResult, Session, carry_out
 from glassbert.storage import new_folder, write_atomically
 from glassbert.text.wordpiece.tokenizer import Tokenizer
+from glassbert.training.processes import say_nothing
 
 if TYPE_CHECKING:
     from glassbert.runs.finetune import FineTuneRecipe
@@ -59,7 +60,7 @@ def _write_corpus(texts: Iterable[str], tokenizer: Tokenizer, out: Path, corpus:
     out.mkdir(parents=True, exist_ok=True)
     path = out / "text.txt"
     write_atomically(path, "".join(f"{text}\n" for text in texts).encode("utf-8", "replace"))
-    build_corpus(path, tokenizer=tokenizer, out=corpus, form="documents")
+    build_corpus(path, tokenizer=tokenizer, out=corpus, form="documents", log=say_nothing)
 
 
 def _start_folder(recipe: "FineTuneRecipe", tokenizer: Tokenizer, start: Path) -> Path:

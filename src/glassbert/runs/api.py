@@ -1,6 +1,5 @@
 """Training from Python: `glassbert.train` and `glassbert.pretrain`."""
 
-import sys
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import fields
@@ -21,17 +20,13 @@ from glassbert.runs.translate_tables import ParallelData, TranslateSettings, kno
 from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.registry import settings_class
 from glassbert.text.bpe.learn import SubwordSettings
+from glassbert.text.files import to_stderr
 from glassbert.training.settings import TrainSettings
 from glassbert.training.status import Log, OnStatus
 
 TRANSLATE = "translate"
 Home = tuple[str, str]
 """Table and key of a setting."""
-
-
-def print_to_stderr(line: str) -> None:
-    """Print a line where results do not go."""
-    print(line, file=sys.stderr, flush=True)
 
 
 def train(
@@ -42,7 +37,7 @@ def train(
     dev: str | Path | None = None,
     out: str | Path,
     report: bool = False,
-    log: Log = print_to_stderr,
+    log: Log = to_stderr,
     on_status: OnStatus | None = None,
     settings: Mapping[str, Any] | None = None,
     **named: Any,
@@ -80,7 +75,7 @@ def pretrain(
     *,
     out: str | Path,
     model: str | Path | None = None,
-    log: Log = print_to_stderr,
+    log: Log = to_stderr,
     on_status: OnStatus | None = None,
     settings: Mapping[str, Any] | None = None,
     **named: Any,

@@ -25,7 +25,8 @@ from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.model import Model, load
 from glassbert.model.bert import Bert
-from glassbert.runs.pretrain import PretrainRecipe, pretrain
+from glassbert.runs.pretrain import PretrainRecipe
+from glassbert.runs.run import carry_out
 from glassbert.tasks.objectives.folders import saved_network
 from glassbert.tasks.objectives.masked import MaskedTokens
 from glassbert.tasks.objectives.objective import Objective
@@ -139,15 +140,17 @@ def files_of(run: Path) -> dict[str, bytes]:
 
 def test_a_new_objective_trains_and_resumes_bit_for_bit(corpus: Path, tmp_path: Path) -> None:
     lines: list[str] = []
-    assert pretrain(recipe(corpus), tmp_path / "straight", lines.append).step == 10
-    stopped = pretrain(recipe(corpus), tmp_path / "stopped", lambda line: signal.raise_signal(signal.SIGTERM))
+    assert carry_out(recipe(corpus), tmp_path / "straight", log=lines.append).step == 10
+    stopped = carry_out(
+        recipe(corpus), tmp_path / "stopped", log=lambda line: signal.raise_signal(signal.SIGTERM)
+    )
     assert not stopped.is_finished
-    assert pretrain(recipe(corpus), tmp_path / "stopped", lines.append).step == 10
+    assert carry_out(recipe(corpus), tmp_path / "stopped", log=lines.append).step == 10
     assert files_of(tmp_path / "straight") == files_of(tmp_path / "stopped")
 
 
 def test_a_saved_model_is_measured_as_in_its_run(corpus: Path, tmp_path: Path) -> None:
-    result = pretrain(recipe(corpus), tmp_path / "run", lambda line: None)
+    result = carry_out(recipe(corpus), tmp_path / "run", log=lambda line: None)
     assert set(result.metrics) == {"rtd_loss", "rtd_accuracy", "mlm_loss", "mlm_accuracy"}
     model = load(tmp_path / "run" / "last")
     settings = settings_of_run(model.run, model.config)
@@ -169,7 +172,7 @@ def test_the_mask_rate_falls_with_the_step_and_needs_a_known_end(corpus: Path, t
     rates = [part.masking(Moment(0, 0, step, 10)).select_prob for step in (0, 5, 10)]
     assert rates == pytest.approx([0.15, 0.1, 0.05])
     with pytest.raises(UserError, match=r"set train\.steps or train\.epochs instead of train\.minutes"):
-        pretrain(recipe(corpus, minutes=1.0), tmp_path / "run", lambda line: None)
+        carry_out(recipe(corpus, minutes=1.0), tmp_path / "run", log=lambda line: None)
 
 
 def test_its_own_settings_are_read_and_those_of_others_refused(corpus: Path) -> None:
