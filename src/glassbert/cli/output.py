@@ -1,4 +1,4 @@
-"""What a verb prints: results on stdout, everything else on stderr."""
+"""Printing: results on stdout, everything else on stderr."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ messages = Console(stderr=True, highlight=False)
 
 
 def _refuse_options(_: object, value: str) -> None:
-    """Tell an option that does not exist from the - that means stdin."""
+    """Refuse an unknown option where - means stdin."""
     if value.startswith("-") and value != "-":
         raise ValueError(f'Unknown option: "{value}".')
 
@@ -31,23 +31,23 @@ InputSource = Annotated[str, Parameter(name="INPUT", allow_leading_hyphen=True, 
 
 
 def print_json(value: JsonValue) -> None:
-    """Write ``value`` as one line of JSON, readable as Chinese where it is Chinese."""
+    """Print ``value`` as one line of JSON; Chinese is not escaped."""
     print(json.dumps(value, ensure_ascii=False))
 
 
 def remark(text: str) -> None:
-    """Tell the user something that is not a result."""
+    """Print a line for the user that is not a result."""
     messages.print(text, markup=False, soft_wrap=True)
 
 
 def tell_assumptions(tokenizer: "Tokenizer") -> None:
-    """Say what was assumed where a folder does not tell how it cuts text."""
+    """Print what was assumed because a folder does not say how it splits text."""
     for assumption in tokenizer.assumptions:
         remark(f"assumed: {assumption}")
 
 
 def progress_bar() -> Progress:
-    """Return the progress bar that every long verb shows; silent when stderr is not a terminal."""
+    """Return the progress bar of every long verb; it is silent if stderr is not a terminal."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

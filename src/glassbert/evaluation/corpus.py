@@ -1,6 +1,5 @@
 """Evaluate a pre-trained model on a corpus, by the objective that it was trained for."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from glassbert.metrics.corpus import CorpusReport
 from glassbert.tasks.objectives.folders import saved_network
 from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.objectives.registry import make_objective, settings_of_run
+from glassbert.text.files import Log
 
 _BATCH_TOKENS = 8192
 
@@ -24,7 +24,7 @@ def evaluate_corpus(
     name: str,
     num_tokens: int = 100_000,
     max_length: int | None = None,
-    log: Callable[[str], None],
+    log: Log,
 ) -> Evaluation:
     """Return loss and accuracy of masked tokens and, if the model judges pairs of texts, of these.
 

@@ -1,6 +1,6 @@
 """`glassbert.evaluate`: how good a model is on data of the kind that it was trained for."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.predict import as_examples, schema_for
 from glassbert.inference.translator import Translator
+from glassbert.text.files import Log, to_stderr
 
 
 def evaluate(
@@ -25,7 +26,7 @@ def evaluate(
     task: TaskName | None = None,
     options: ReadOptions | None = None,
     name: str | None = None,
-    log: Callable[[str], None] = lambda line: None,
+    log: Log = to_stderr,
 ) -> Evaluation:
     """Measure a model on labelled rows, a translator on sentence pairs, a pre-trained model on a corpus.
 

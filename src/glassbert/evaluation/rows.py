@@ -1,6 +1,6 @@
 """Evaluate a fine-tuned model on labelled rows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from glassbert.evaluation.result import Evaluation
 from glassbert.inference.model import Model
 from glassbert.metrics.mistakes import worst_first
 from glassbert.tasks.task import Input, Prediction, Task
+from glassbert.text.files import Log
 
 MAX_MISTAKES = 200
 """More would only make the report slow."""
@@ -34,7 +35,7 @@ def evaluate_file(
     *,
     name: str,
     options: ReadOptions,
-    log: Callable[[str], None],
+    log: Log,
 ) -> Evaluation:
     """Evaluate a model on a file of labelled rows.
 

@@ -1,6 +1,6 @@
 """Evaluate a translator on sentence pairs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from glassbert.inference.decode import DecodeSettings
 from glassbert.inference.translator import Translation, Translator, length_warnings
 from glassbert.metrics.mistakes import Mistake, Passage
 from glassbert.metrics.translation import sentence_chrf, translation
+from glassbert.text.files import Log
 
 MAX_MISTAKES = 50
 
@@ -21,7 +22,7 @@ def evaluate_pairs(
     name: str,
     skip_bad: int = 0,
     settings: DecodeSettings | None = None,
-    log: Callable[[str], None],
+    log: Log,
 ) -> Evaluation:
     """Translate the sources and compare the translations with the targets.
 

@@ -19,7 +19,7 @@ MeasureName = Literal["squad", "cmrc"]
 Answers = Mapping[str, Sequence[str]]
 """The accepted answers of each question, by its id; none of them: it has no answer in its context."""
 
-# Longest answers, in words (or Chinese characters), of the rows in which results are told.
+# Upper bounds, in words or Chinese characters, of the groups by length of answer.
 LENGTHS = (1, 2, 4, 8, 16, 32)
 
 
@@ -53,7 +53,7 @@ class AnswerReport:
     has_answer: AnswerScore
     """Over the questions that have an answer."""
     no_answer: AnswerScore
-    """Over those that have none: right is only to say so."""
+    """Over those that have none; no answer is the right one."""
     by_length: tuple[LengthScore, ...]
 
     def metrics(self) -> dict[str, float]:
@@ -90,7 +90,7 @@ class Measure:
     common: Callable[[list[str], list[str]], int]
     """How many tokens two answers share."""
     is_lenient: bool
-    """Whether answers that hold no word at all, such as "the", are alike: SQuAD 2.0's script only."""
+    """Whether answers without any word, such as "the", count as equal: SQuAD 2.0's script only."""
 
     def exact(self, gold: str, guess: str) -> float:
         """Return 1 when both are the same answer, else 0."""
@@ -126,7 +126,7 @@ def cmrc(gold: Answers, guess: Mapping[str, str]) -> AnswerReport:
 
 
 def measure_for(name: MeasureName, gold: Answers) -> Measure:
-    """Return the measure by its name; the two scripts of SQuAD differ, so the answers have their say."""
+    """Return the measure by its name; for squad, the script of the version that the answers fit."""
     if name == "cmrc":
         return CMRC
     return SQUAD_2 if any(not answers for answers in gold.values()) else SQUAD_1
@@ -137,13 +137,13 @@ def best_no_answer_threshold(
 ) -> NoAnswerThreshold:
     """Find the thresholds that SQuAD 2.0's script finds; a question whose score is higher gets no answer.
 
-    Scores may be probabilities or differences of logits. Questions of equal score stand or fall together (the
-    script splits them by their order in the file, and so promises what no threshold gives). Like the script,
-    it takes any guess that is not empty for an answer, even "the", which the scores forgive.
+    Scores may be probabilities or differences of logits. Questions with equal scores are answered together or
+    not at all (the script splits them by their order in the file, which no threshold can do). As in the
+    script, any guess that is not empty counts as an answer, even "the", which the scores ignore.
 
     Args:
         guess: The best answer of each question that is not empty.
-        no_answer: How much speaks for the question having no answer.
+        no_answer: The score of each question for having no answer.
     """
     measure = measure_for(name, gold)
     scores = {
@@ -178,7 +178,7 @@ def _report(gold: Answers, guess: Mapping[str, str], measure: Measure) -> Answer
 def _by_length(
     gold: Answers, scores: Mapping[str, tuple[float, float]], measure: Measure
 ) -> tuple[LengthScore, ...]:
-    """Return a row for each range of lengths that occurs."""
+    """Return the scores for each range of lengths that occurs."""
     keys = [key for key, answers in gold.items() if answers]
     lengths = [min(len(measure.tokens(answer)) for answer in gold[key]) for key in keys]
     places = np.searchsorted(LENGTHS, lengths).tolist()
@@ -205,12 +205,12 @@ def _best_threshold(
     if not gold:
         return 0.0, 0.0
     height = np.array([no_answer[key] for key in gold])
-    # What answering adds: the score where there is an answer, and where there is none what is then lost.
+    # What answering adds: the score if there is an answer; if there is none, what is lost.
     gain = np.array([scores[key] if answers else scores[key] - 1.0 for key, answers in gold.items()])
     heights, group = np.unique(height, return_inverse=True)
     totals = np.cumsum(np.bincount(group, weights=gain))
     num_impossible = sum(not answers for answers in gold.values())
-    # Answering nothing at all: the threshold lies below every score; the script's word for it is 0.
+    # Answering nothing at all: a threshold below every score, which the script calls 0.
     lowest = min(0.0, float(np.nextafter(heights[0], -np.inf)))
     best = int(np.argmax(np.append(0.0, totals)))
     total = num_impossible + (float(totals[best - 1]) if best else 0.0)

@@ -1,4 +1,4 @@
-"""Scores that mean what they say: how far confidence and accuracy are apart, and what mends it.
+"""Calibration: how far confidence and accuracy are apart, and the temperature that brings them together.
 
 Legend: N examples, C classes. ``gold`` is one class index for each example, (N,), or a yes or no for each
 example and class, (N, C); the latter makes probabilities by the sigmoid instead of the softmax.
@@ -14,7 +14,7 @@ from glassbert.metrics.classes import ratio
 
 Gold = NDArray[np.integer] | NDArray[np.bool_]
 
-# Beyond these a temperature says that the scores are noise or the examples too few, not how to scale them.
+# Beyond these, the scores are noise or the examples too few; a temperature does not help.
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.05, 20.0
 
 
@@ -31,7 +31,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How far confidence and accuracy are apart, with and without a temperature."""
+    """The distance between confidence and accuracy, with and without a temperature."""
 
     temperature: float
     ece: float
@@ -88,8 +88,8 @@ def fit_temperature(logits: NDArray[np.floating], gold: Gold) -> float:
     """Return the temperature at which ``gold`` is likeliest, (N, C) logits.
 
     The log-likelihood is concave in 1 / temperature, so Newton's steps inside a shrinking bracket find the
-    one best value. Where every guess is right there is none: surer would always be likelier. Then, as for no
-    examples, 1 is returned.
+    one best value. If every guess is right there is none, since more confidence is always likelier. Then, and
+    without examples, return 1.
     """
     values = logits.astype(np.float64)
     low, high = 1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE
@@ -148,7 +148,10 @@ def score_calibration(
     is_right: NDArray[np.bool_],
     temperature: float,
 ) -> Calibration | None:
-    """Return the calibration of guesses by their scores with and without the temperature; None for none."""
+    """Return the calibration of guesses by their scores with and without the temperature.
+
+    None if there are no guesses.
+    """
     if not len(scores):
         return None
     return Calibration(

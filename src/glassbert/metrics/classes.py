@@ -70,7 +70,7 @@ class MultiLabelReport:
     micro_f1: float
     weighted_f1: float
     hamming_loss: float
-    """The share of wrong decisions, one being made for each example and class."""
+    """The share of wrong decisions; there is one for each example and class."""
     per_class: tuple[ClassScore, ...]
 
     def metrics(self) -> dict[str, float]:
@@ -158,23 +158,23 @@ def class_scores(
 
 
 def weighted_f1(scores: Sequence[ClassScore]) -> float:
-    """Return the mean F1, each class counting as often as it is gold."""
+    """Return the mean F1 of the classes, weighted by how often they are gold."""
     return ratio(sum(score.f1 * score.support for score in scores), sum(score.support for score in scores))
 
 
 def ratio(part: float, whole: float) -> float:
-    """Return ``part / whole``, and 0 for a share of nothing."""
+    """Return ``part / whole``; 0 if ``whole`` is 0."""
     return float(part / whole) if whole else 0.0
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean, and 0 for that of nothing."""
+    """Return the mean; 0 if there are no values."""
     return ratio(sum(values), len(values))
 
 
 def _correlation(confusion: NDArray[np.int64]) -> float:
     """Return Matthews' correlation for any number of classes (Gorodkin 2004), 0 if a side is constant."""
-    # Python's integers: the product of four counts leaves 64 bits behind at some 55,000 examples.
+    # Python's integers: the product of four counts exceeds 64 bits at about 55,000 examples.
     num_gold, num_guessed = confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist()
     total, right = int(confusion.sum()), int(np.trace(confusion))
     both = total * right - sum(a * b for a, b in zip(num_gold, num_guessed, strict=True))

@@ -1,14 +1,14 @@
-"""Chinese and English in one text, taken apart as CMRC 2018's script does: characters here, words there.
+"""Mixed Chinese and English text as tokens, as in CMRC 2018's script: Chinese characters and English words.
 
-The script leaves English to NLTK: its Punkt model finds the ends of sentences, its word tokenizer divides
-them by the rules of the Penn Treebank. Both are written here anew, so that a score needs neither that package
-nor the data it downloads. Of the abbreviations that Punkt has learnt, the usual ones are known here.
+The script leaves English to NLTK: its Punkt model finds the ends of sentences, its word tokenizer splits
+them by the rules of the Penn Treebank. Both are rewritten here, so that a score needs neither that package
+nor the data it downloads. Of the abbreviations that Punkt has learned, the usual ones are listed here.
 """
 
 import re
 from difflib import SequenceMatcher
 
-# The list in the script has the two-dot ellipsis as one entry, which no single character equals: dots stay.
+# The script lists the two-dot ellipsis as one entry, which equals no single character: dots stay.
 _MARKS = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _CHINESE = re.compile("[\u4e00-\u9fa5]")
 _CHINESE_OR_RUN = re.compile("[\u4e00-\u9fa5]|[^\u4e00-\u9fa5]+")
@@ -21,9 +21,9 @@ _ABBREVIATION = re.compile(
     r"mr|mrs|ms|dr|prof|st|jr|sr|gen|sen|rep|col|lt|maj|co|corp|inc|ltd|bros|vs|ave|ft|jan|feb|aug|sept|oct|nov"
     r"|dec|u\.s|u\.k|u\.n|u\.s\.a|u\.s\.s\.r|d\.c|n\.y|n\.j|l\.a|a\.m|p\.m|a\.d|ph\.d"
 )
-# Marks that always stand alone: brackets, signs, quotes, dashes.
+# Marks that are always tokens of their own: brackets, signs, quotes, dashes.
 _ALONE = r'\[\]"()<>{};@#$%&?!' + "\u00ab\u00bb\u2018\u201e\u2012-\u2015"
-# A quote before a word is no part of it, but for the endings that stand by themselves.
+# A quote before a word is not part of it, except for endings that are tokens of their own.
 _QUOTE = r"(?<!\w)'(?=\w)(?!(?:re|ve|ll|m|t|s|d|n)\b)"
 _PIECE = re.compile(
     rf"""
@@ -55,7 +55,7 @@ _CONTRACTIONS = {
 
 
 def mixed_tokens(text: str) -> list[str]:
-    """Return the Chinese characters and the English words of ``text``, lower-cased, marks left out."""
+    """Return the Chinese characters and English words of ``text`` in lower case, without marks."""
     tokens: list[str] = []
     for run in _CHINESE_OR_RUN.findall(without_marks(text)):
         tokens += [run] if _CHINESE.match(run) else english_tokens(run)
@@ -63,7 +63,7 @@ def mixed_tokens(text: str) -> list[str]:
 
 
 def without_marks(text: str) -> str:
-    """Return ``text`` in lower case without punctuation, as far as the script knows it."""
+    """Return ``text`` in lower case without the punctuation that the script lists."""
     return "".join(character for character in text.lower().strip() if character not in _MARKS)
 
 
@@ -78,17 +78,17 @@ def longest_common_run(a: list[str], b: list[str]) -> int:
 
 
 def _sentences(text: str) -> list[str]:
-    """Divide a text where sentences end."""
+    """Split a text where sentences end."""
     sentences, start = [], 0
     for end in _SENTENCE_END.finditer(text):
-        if not _goes_on(text[start : end.start()], text[end.end() : end.end() + 1]):
+        if not _belongs_to_word(text[start : end.start()], text[end.end() : end.end() + 1]):
             sentences.append(text[start : end.end()])
             start = end.end()
     return [*sentences, text[start:]]
 
 
-def _goes_on(before: str, after: str) -> bool:
-    """Tell whether a full stop belongs to its word: to an abbreviation, an initial, or a number."""
+def _belongs_to_word(before: str, after: str) -> bool:
+    """Return whether a full stop belongs to its word: an abbreviation, an initial, or a number."""
     word = _LAST_WORD.search(before)
     if word is None:
         return False
@@ -98,7 +98,7 @@ def _goes_on(before: str, after: str) -> bool:
 
 
 def _treebank(sentence: str) -> list[str]:
-    # Only the dot that ends a sentence leaves its word.
+    # Only the dot that ends a sentence is split from its word.
     sentence = _FINAL_DOT.sub(r"\1 . \2", _OPENING.sub(" `` ", sentence))
     tokens: list[str] = []
     for piece in _PIECE.findall(sentence):
@@ -107,7 +107,7 @@ def _treebank(sentence: str) -> list[str]:
 
 
 def _parts(word: str) -> list[str]:
-    """Divide "don't", "dog's" and "cannot"."""
+    """Split words such as "don't", "dog's" and "cannot"."""
     if word in _CONTRACTIONS:
         return _CONTRACTIONS[word]
     ending = _ENDING.match(word)

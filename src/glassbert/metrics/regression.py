@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class RegressionReport:
-    """How well numbers were guessed."""
+    """How close guessed numbers are to the right ones."""
 
     pearson: float
     spearman: float
@@ -57,7 +57,7 @@ def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _direction(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return the values less their mean, as a vector of length 1; None if there is no difference at all."""
+    """Return the values minus their mean as a vector of length 1; None if all are equal."""
     if not len(values) or values.max() == values.min():
         return None
     centred = values - values.mean()

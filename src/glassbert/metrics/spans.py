@@ -1,6 +1,6 @@
-"""Scores of labelled spans, by conlleval's definition: right are start, end and label together, or nothing.
+"""Scores of labelled spans by conlleval's definition: a span is right if start, end and label are.
 
-conlleval reads tag sequences; where its rules turn tags into spans is the reader's work, not done here.
+conlleval reads tag sequences; turning tags into spans is the work of the readers.
 """
 
 from bisect import bisect_right
@@ -25,14 +25,14 @@ class SpanMistakes:
     wrong_bounds: int = 0
     """Gold spans that a wrong guess overlaps."""
     missed: int = 0
-    """Gold spans that no guess touches, or only the right guess for another."""
+    """Gold spans that no guess touches, except the right guess for another span."""
     invented: int = 0
     """Wrong guesses that touch no gold span."""
 
 
 @dataclass(frozen=True)
 class SpanReport:
-    """How well spans were found, all types counted together (micro)."""
+    """Scores of spans, all types counted together (micro)."""
 
     precision: float
     recall: float
@@ -57,7 +57,7 @@ class SpanReport:
 
 @dataclass(frozen=True, slots=True)
 class SpanComparison:
-    """The spans of one text, sorted out."""
+    """The spans of one text, sorted into right, missed and wrong."""
 
     right: tuple[Span, ...]
     missed: tuple[Span, ...]
@@ -95,7 +95,7 @@ def span_f1(gold: Sequence[Sequence[Span]], guess: Sequence[Sequence[Span]]) -> 
 
 
 def compare(gold: Sequence[Span], guess: Sequence[Span]) -> SpanComparison:
-    """Sort out the spans of one text; a span guessed twice is right once and wrong once."""
+    """Compare the spans of one text; a span guessed twice is right once and wrong once."""
     counted_gold, counted_guess = Counter(gold), Counter(guess)
     return SpanComparison(
         right=_in_order(counted_gold & counted_guess),
@@ -115,13 +115,13 @@ def _reasons(found: SpanComparison) -> Counter[str]:
     for span, is_touched in zip(found.missed, _touched(found.missed, found.wrong), strict=True):
         is_same_place = (span.start, span.end) in bounds
         reasons["wrong_label" if is_same_place else "wrong_bounds" if is_touched else "missed"] += 1
-    # A gold span that was found need not be asked: nothing else that was guessed can overlap it.
+    # Gold spans that were found need no check: no other guess can overlap them.
     reasons["invented"] = _touched(found.wrong, found.missed).count(False)
     return reasons
 
 
 def _touched(spans: Sequence[Span], others: Sequence[Span]) -> list[bool]:
-    """Tell of each span whether it overlaps one of the others, which are sorted and apart from each other."""
+    """Return for each span whether it overlaps one of the others, which are sorted and do not overlap."""
     ends = [other.end for other in others]
     first = [bisect_right(ends, span.start) for span in spans]
     return [

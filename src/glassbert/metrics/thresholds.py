@@ -1,4 +1,4 @@
-"""From which score on a guess is good enough: for a class, for an abstaining model.
+"""Thresholds: the score from which a guess is good enough, for a class or for a model that may abstain.
 
 Legend: N examples, C classes.
 """
@@ -19,7 +19,7 @@ _MARGIN = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A score and what comes of accepting every guess that reaches it."""
+    """A score, and the result of accepting every guess that reaches it."""
 
     threshold: float
     precision: float
@@ -32,7 +32,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class ClassThreshold:
-    """The threshold of a class; None where no score does what was wanted."""
+    """The threshold of a class; None if no score meets the wish."""
 
     label: str
     support: int
@@ -45,7 +45,7 @@ class ClassThreshold:
 
 @dataclass(frozen=True, eq=False)
 class ThresholdCurve:
-    """What each possible threshold, from the highest score to the lowest, would give."""
+    """The result of each possible threshold, from the highest score to the lowest."""
 
     threshold: NDArray[np.float64]
     precision: NDArray[np.float64]
@@ -66,7 +66,7 @@ class ThresholdCurve:
         return Threshold(*(float(value[index]) for value in values))
 
     def thinned(self, points: int) -> "ThresholdCurve":
-        """Return the same curve with at most ``points`` points, first and last kept: enough for a plot."""
+        """Return the curve with at most ``points`` points, first and last included: enough for a plot."""
         chosen = np.unique(np.linspace(0, len(self) - 1, min(points, len(self))).round().astype(np.int64))
         return ThresholdCurve(
             self.threshold[chosen], self.precision[chosen], self.recall[chosen], self.coverage[chosen]
@@ -116,12 +116,12 @@ def threshold_for(
 ) -> Threshold | None:
     """Return the threshold with the most recall at the wanted precision, or the most precision at the recall.
 
-    Without a wish it is the one with the best F1; of equals, the highest. None where nothing is right or no
-    threshold does it. With the confidence of guesses as scores, ``precision`` is the accuracy that a model
-    shall have on what it answers. A threshold lies halfway between the lowest score that it accepts and the
-    next one, so that scores which rounding moves a little stay on their side.
+    Without a wish it is the one with the best F1; of equals, the highest. None if nothing is right or no
+    threshold meets the wish. With the confidence of guesses as scores, ``precision`` is the accuracy that a
+    model should have on what it answers. A threshold lies halfway between the lowest score that it accepts
+    and the next one, so that rounding moves no score to the other side.
     """
-    assert precision is None or recall is None, "only one of both can be wished for"
+    assert precision is None or recall is None, "wish for one of both"
     if not is_right.any():
         return None
     curve = threshold_curve(scores, is_right)

@@ -1,4 +1,4 @@
-"""BLEU and chrF by sacrebleu, which is the yardstick of the field: scores from 0 to 100, with signatures."""
+"""BLEU and chrF by sacrebleu, the standard of the field: scores from 0 to 100, with signatures."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 from glassbert.errors import UserError
 
-# Sources of up to so many words each form a group, those with more the last one.
+# Upper bounds, in words of the source, of the groups by length; longer sources form the last group.
 LENGTH_BORDERS = (5, 10, 15, 20, 30)
 
 _FIRST_IDEOGRAPH, _LAST_IDEOGRAPH = "\u4e00", "\u9fff"
@@ -27,18 +27,18 @@ class LengthScore:
 
 @dataclass(frozen=True)
 class TranslationReport:
-    """How close translations are to those of people."""
+    """How close translations are to human ones."""
 
     bleu: float
     chrf: float
     bleu_signature: str
-    """By what rules it was counted; scores with other signatures cannot be compared."""
+    """The rules of counting; only scores with the same signature can be compared."""
     chrf_signature: str
     by_length: tuple[LengthScore, ...]
     num_truncated: int | None = None
-    """Sources that were longer than the model takes, so that their ends were not translated, if counted."""
+    """Sources longer than the model takes, whose ends were not translated; None if not counted."""
     num_unfinished: int | None = None
-    """Translations that reached the longest length without an end, if counted."""
+    """Translations that reached the maximum length without an end; None if not counted."""
 
     def metrics(self) -> dict[str, float]:
         """Return the scores by the names that gates use."""
@@ -56,11 +56,11 @@ def translation(
     *,
     tokenizer: str | None = None,
 ) -> TranslationReport:
-    """Score one translation for each sentence against one by people.
+    """Score one translation of each sentence against one reference.
 
     Args:
-        sources: What was translated, to tell scores by length.
-        tokenizer: How sacrebleu cuts text into words; `zh` for Chinese and `13a` for the rest when not given.
+        sources: The sentences, for scores by length.
+        tokenizer: How sacrebleu splits text into words; `zh` for Chinese, otherwise `13a`, when not given.
     """
     assert len(gold) == len(guess)
     metrics = _sacrebleu()
@@ -68,7 +68,7 @@ def translation(
     if rules not in metrics.BLEU.TOKENIZERS:
         raise UserError(f"bleu_tokenizer={rules!r}; expected one of {', '.join(metrics.BLEU.TOKENIZERS)}")
     bleu, chrf = metrics.BLEU(tokenize=rules), metrics.CHRF()
-    # Without a sentence there is nothing to compare; sacrebleu would fail.
+    # sacrebleu fails without a sentence.
     scores = [
         metric.corpus_score(list(guess), [list(gold)]).score if gold else 0.0 for metric in (bleu, chrf)
     ]
@@ -120,7 +120,7 @@ def _by_length(
 
 
 def _tokenizer_for(gold: Sequence[str]) -> str:
-    """Return the rules for what most of the text is; Chinese has no spaces to cut at."""
+    """Return the rules for most of the text; Chinese has no spaces to split at."""
     text = "".join(gold)
     num_ideographs = sum(_FIRST_IDEOGRAPH <= character <= _LAST_IDEOGRAPH for character in text)
     return "zh" if num_ideographs * 4 > len(text) else "13a"

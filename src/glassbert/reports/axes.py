@@ -1,4 +1,4 @@
-"""From numbers to places on a drawing: scales, round ticks, and labels that fit."""
+"""Scales that map numbers to positions, round ticks, and labels that fit."""
 
 import math
 import unicodedata
@@ -16,7 +16,7 @@ class Scale:
     stop: float
 
     def __call__(self, value: float) -> float:
-        """Return the place of a value."""
+        """Return the position of a value."""
         share = (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
         return self.start + share * (self.stop - self.start)
 
@@ -36,9 +36,9 @@ def round_step(rough: float) -> float:
 
 
 def spanning(values: Sequence[float], start: float, stop: float) -> Scale:
-    """Return a scale from the lowest to the highest value, or from 0 where that is not far below the lowest.
+    """Return a scale from the lowest to the highest value, or from 0 if the lowest is close to it.
 
-    It is a little wider where all values are the same.
+    It is a little wider if all values are the same.
     """
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     if 0 < low < high / 2:
@@ -50,14 +50,14 @@ def spanning(values: Sequence[float], start: float, stop: float) -> Scale:
 
 
 def written(value: float) -> str:
-    """Return a number as a tick shows it."""
+    """Return a number as the label of a tick."""
     if value and not 1e-3 <= abs(value) < 1e5:
         return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e")
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def width_of(text: str) -> int:
-    """Return the columns that a text takes; Chinese characters take two, marks over letters none."""
+    """Return the width of a text in columns; Chinese characters take two, combining marks none."""
     return sum(
         0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
         for character in text
@@ -65,7 +65,7 @@ def width_of(text: str) -> int:
 
 
 def shortened(text: str, columns: int) -> str:
-    """Return ``text`` cut to so many columns, with three dots where something is gone."""
+    """Return ``text`` cut to ``columns``, with an ellipsis if something was cut."""
     if width_of(text) <= columns:
         return text
     kept = ""

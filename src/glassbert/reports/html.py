@@ -17,7 +17,7 @@ def section(title: str, *content: str, intro: str = "") -> Markup:
 def table(
     title: str, names: Sequence[str], rows: Iterable[Sequence[str]], *, texts: Sequence[str] = ()
 ) -> Markup:
-    """Return a table whose first column names its rows; it scrolls where there is no room.
+    """Return a table whose first column names its rows; it scrolls if there is no room.
 
     Args:
         names: Of the columns.

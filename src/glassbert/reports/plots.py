@@ -1,7 +1,7 @@
 """Plots drawn as SVG: bars, a heat map, lines, points, reliability.
 
-Colours come from the page's style by class, so that a plot suits light and dark alike. Each plot says what it
-shows in words too, for those who hear the page.
+Colours come from the page's style by class, so that a plot works on light and dark pages. Each plot has a
+description in words, for readers who hear the page.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 40
 MAX_POINTS = 400
 LABEL_COLUMNS = 20
-COLUMN_WIDTH = 6.6  # of a letter at the size that the style gives to plots
+COLUMN_WIDTH = 6.6  # of a letter in the size of the style
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Series:
     ys: Sequence[float]
 
     def finite(self) -> list[tuple[float, float]]:
-        """Return the points that can be drawn, thinned to what an eye can tell apart."""
+        """Return the points that can be drawn, thinned to what the eye can tell apart."""
         points = [(x, y) for x, y in zip(self.xs, self.ys, strict=True) if isfinite(x) and isfinite(y)]
         chosen = np.unique(np.linspace(0, len(points) - 1, min(MAX_POINTS, len(points))).round().astype(int))
         return [points[index] for index in chosen]
@@ -44,7 +44,7 @@ class Bar:
     name: str
     value: float
     note: str
-    """What stands behind the bar."""
+    """The text behind the bar."""
 
 
 def lines(
@@ -56,7 +56,7 @@ def lines(
     y_name: str,
     is_share: bool = False,
 ) -> Markup:
-    """Draw lines over a common axis; shares have the axis from 0 to 1."""
+    """Draw lines over a common axis; the y axis of shares is from 0 to 1."""
     drawn = [(one, points) for one in series if (points := one.finite())]
     x_scale = spanning([x for _, points in drawn for x, _ in points], LEFT, WIDTH - RIGHT)
     bottom = HEIGHT - BOTTOM
@@ -77,7 +77,7 @@ def lines(
 def points(
     name: str, title: str, pairs: Sequence[tuple[float, float]], *, x_name: str, y_name: str
 ) -> Markup:
-    """Draw points and the diagonal on which both numbers are the same."""
+    """Draw points, and the diagonal on which both numbers are equal."""
     shown = Series("", [x for x, _ in pairs], [y for _, y in pairs]).finite()
     both = [value for pair in shown for value in pair]
     x_scale, y_scale = spanning(both, LEFT, WIDTH - RIGHT), spanning(both, HEIGHT - BOTTOM, TOP)
@@ -109,7 +109,11 @@ def reliability(name: str, title: str, bins: Sequence[ReliabilityBin]) -> Markup
 
 
 def bars(name: str, title: str, rows: Sequence[Bar], *, highest: float | None = None) -> Markup:
-    """Draw a horizontal bar for each row; the longest is as long as ``highest`` would be."""
+    """Draw a horizontal bar for each row.
+
+    Args:
+        highest: The value of a bar of full length; the highest value when not given.
+    """
     label_columns = min(max((width_of(row.name) for row in rows), default=0), LABEL_COLUMNS)
     note_columns = max((width_of(row.note) for row in rows), default=0)
     left = 8 + label_columns * COLUMN_WIDTH
@@ -128,7 +132,7 @@ def bars(name: str, title: str, rows: Sequence[Bar], *, highest: float | None = 
 
 
 def heat_map(name: str, title: str, labels: Sequence[str], counts: NDArray[np.int64]) -> Markup:
-    """Draw how often each guess (column) met each gold label (row), shaded by the share of its row."""
+    """Draw how often each gold label (row) met each guess (column), shaded by the share of the row."""
     cell = 44
     shorts = [shortened(label, LABEL_COLUMNS) for label in labels]
     room = 14 + max((width_of(short) for short in shorts), default=0) * COLUMN_WIDTH
@@ -178,7 +182,7 @@ def drawing(
     Args:
         name: Unique on the page.
         rows: Lines of the legend, which add to the height.
-        is_fixed: Whether it keeps its size and is scrolled where there is no room, instead of shrinking.
+        is_fixed: Whether it keeps its size and scrolls if there is no room, instead of shrinking.
     """
     height += 18 * rows
     size = {"width": width, "height": height} if is_fixed else {}
@@ -219,7 +223,7 @@ def _line(points: Sequence[tuple[float, float]], x_scale: Scale, y_scale: Scale,
     path = tag(
         "polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in places), class_=f"line c{index % 6}"
     )
-    # A line of few points shows where they are; a single one would be invisible otherwise.
+    # Few points are marked; a single one would be invisible otherwise.
     dots = [
         tag("circle", cx=x, cy=y, r=3, class_=f"dot c{index % 6}") for x, y in places if len(places) <= 12
     ]
@@ -245,7 +249,7 @@ def _legend(names: Sequence[str]) -> Markup:
 def _cell(spot: tuple[float, float, float], count: int, share: float, note: str, *, is_right: bool) -> Markup:
     x, y, size = spot
     colour = "right" if is_right else "wrong"
-    shade = share if is_right else share**0.6  # rare mistakes are what one looks for
+    shade = share if is_right else share**0.6  # rare mistakes must be visible
     box = tag("rect", x=x + 1, y=y + 1, width=size - 2, height=size - 2, rx=3, class_="cell")
     filled = tag(
         "rect", x=x + 1, y=y + 1, width=size - 2, height=size - 2, rx=3, class_=colour, fill_opacity=shade

@@ -1,12 +1,13 @@
 """After training: the best weights predict the dev rows once, for everything that is said about the model."""
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 
 from glassbert.evaluation.result import Evaluation
 from glassbert.evaluation.rows import measured, run_settings
@@ -16,9 +17,11 @@ from glassbert.model.bert import Bert
 from glassbert.storage import new_folder, read_json
 from glassbert.tasks.fine_tuning import FineTune, extra_of, load_task, save_finetuned
 from glassbert.tasks.forward import decoded, raw_outputs
+from glassbert.tasks.task import Task
+from glassbert.text.files import Log
 
 
-def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Callable[[str], None]) -> Evaluation:
+def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Log) -> Evaluation:
     """Calibrate the best model on the dev rows, record its metrics in run.json and return its evaluation.
 
     A model that is already calibrated is only evaluated.
@@ -26,34 +29,39 @@ def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Callable[[str], 
     run = read_json(folder / "run.json")
     network, _ = build(read_stored(folder))
     task = load_task(folder, run["task"], trainable.tokenizer, network.config)
+    raw = raw_outputs(task, partial(network, heads_only=True), trainable.dev_inputs)
+    if "metrics" in run:
+        return _evaluated(task, trainable, raw, folder, run)
+    tuning = task.tune(trainable.dev, trainable.dev_inputs, raw)
+    tuned = {**run["task"], **tuning.run, "temperature": tuning.temperature}
+    task = load_task(folder, tuned, trainable.tokenizer, network.config)
+    # The logits that the network gives once its head is divided by the temperature.
+    raw = [[logits / tuning.temperature for logits in windows] for windows in raw]
+    evaluation = _evaluated(task, trainable, raw, folder, run)
+    about = {name: value for name, value in run.items() if name not in ("task", "glassbert", "torch")}
+    about["metrics"] = dict(evaluation.metrics)
+    if evaluation.alarm:
+        about["alarm"] = evaluation.alarm
+        advice = "try another seed, a lower learning rate or more rows"
+        log(f"this run is degenerate: {evaluation.alarm}; {advice}")
+    divide_head(network, tuning.temperature)
+    with new_folder(folder, may_replace=True) as new:
+        save_finetuned(network, trainable.tokenizer, task, new, about, extra_of(task), tuned)
+    return evaluation
+
+
+def _evaluated(
+    task: Task[Any, Any],
+    trainable: FineTune[Any, Any],
+    raw: Sequence[Sequence[NDArray[Any]]],
+    folder: Path,
+    run: Mapping[str, Any],
+) -> Evaluation:
+    """Decode the logits of the dev rows and measure the predictions."""
     rows, inputs = trainable.dev, trainable.dev_inputs
-    raw = raw_outputs(task, partial(network, heads_only=True), inputs)
-    is_new, tuned, temperature = "metrics" not in run, run["task"], 1.0
-    if is_new:
-        tuning = task.tune(rows, inputs, raw)
-        temperature = tuning.temperature
-        tuned = {**run["task"], **tuning.run, "temperature": temperature}
-        task = load_task(folder, tuned, trainable.tokenizer, network.config)
-        # The same numbers as a second pass through the head that is divided below.
-        raw = [[logits / temperature for logits in windows] for windows in raw]
-    evaluation = measured(
-        task,
-        rows,
-        inputs,
-        decoded(task, rows, inputs, raw),
-        unk_id=trainable.tokenizer.vocabulary.unk_id,
-    )
-    if is_new:
-        about = {name: value for name, value in run.items() if name not in ("task", "glassbert", "torch")}
-        about["metrics"] = dict(evaluation.metrics)
-        if evaluation.alarm:
-            advice = "try another seed, a lower learning rate or more rows"
-            log(f"this run is degenerate: {evaluation.alarm}; {advice}")
-            about["alarm"] = evaluation.alarm
-        divide_head(network, temperature)
-        with new_folder(folder, may_replace=True) as new:
-            save_finetuned(network, trainable.tokenizer, task, new, about, extra_of(task), tuned)
-    return replace(evaluation, model=str(folder), data=f"{len(rows)} dev rows", settings=run_settings(run))
+    predictions = decoded(task, rows, inputs, raw)
+    found = measured(task, rows, inputs, predictions, unk_id=trainable.tokenizer.vocabulary.unk_id)
+    return replace(found, model=str(folder), data=f"{len(rows)} dev rows", settings=run_settings(run))
 
 
 def divide_head(network: Bert, temperature: float) -> None:
