@@ -98,6 +98,18 @@ def test_where_blocks_end_depends_on_lines_and_files_alone(
     assert blocks == ["ab\ncd", "efghij", "k", "l"]
 
 
+def test_blocks_of_json_lines_end_by_the_length_of_the_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks: list[str] = []
+    count = word_counts._count_text
+    monkeypatch.setattr(word_counts, "_count_text", lambda *args: blocks.append(args[1]) or count(*args))
+    monkeypatch.setattr(word_counts, "_BLOCK_CHARACTERS", 2 * len('{"text": "a"}'))
+    path = write(tmp_path / "a.jsonl", '{"text": "a"}', '{"text": "b"}', '{"text": "c\\nd"}')
+    count_words(path, UNCASED, max_words=100)
+    assert blocks == ["a\nb", "c\nd"]
+
+
 def test_text_in_gb18030_is_counted_and_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes("今天的天气很好。\n".encode("gb18030"))

@@ -49,10 +49,17 @@ class Part(NamedTuple):
     form: Form
     is_last: bool
     """Whether the document ends here."""
+    num_characters: int
+    """Of its lines as they are in the file, JSON syntax included."""
+
+    @property
+    def is_one_line(self) -> bool:
+        """Whether all of it is one line of the file."""
+        return self.form in ("documents", "jsonl")
 
     def line_number(self, index: int) -> int:
         """Return the number in the file of a line of this part."""
-        return self.first_line if self.form in ("documents", "jsonl") else self.first_line + index
+        return self.first_line if self.is_one_line else self.first_line + index
 
 
 @dataclass(frozen=True)
@@ -82,8 +89,9 @@ def read_documents(
     number = 0
     for file, source in enumerate(sources):
         try:
-            for first_line, lines, is_last in _FORMS[source.form].read(read(source.path), source.path):
-                yield Part(number, source.path, file, first_line, lines, source.form, is_last)
+            for piece in _FORMS[source.form].read(read(source.path), source.path):
+                first_line, lines, is_last, size = piece
+                yield Part(number, source.path, file, first_line, lines, source.form, is_last, size)
                 number += is_last
         except DataError as error:
             if on_error is None:
@@ -190,8 +198,8 @@ def _shows_json(sample: _Sample) -> bool:
     return True
 
 
-_Piece = tuple[int, tuple[str, ...], bool]
-"""The number of the first line, the lines, and whether the document ends with them."""
+_Piece = tuple[int, tuple[str, ...], bool, int]
+"""The number of the first line, the lines, whether the document ends with them, and their characters."""
 
 
 def _blank_line_documents(lines: Iterable[str], path: Path) -> Iterator[_Piece]:
@@ -199,18 +207,18 @@ def _blank_line_documents(lines: Iterable[str], path: Path) -> Iterator[_Piece]:
 
 
 def _line_documents(lines: Iterable[str], path: Path) -> Iterator[_Piece]:
-    return ((number, (line,), True) for number, line in enumerate(lines, start=1) if line.strip())
+    return ((number, (line,), True, len(line)) for number, line in enumerate(lines, start=1) if line.strip())
 
 
 def _json_documents(lines: Iterable[str], path: Path) -> Iterator[_Piece]:
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            yield number, tuple(json_text(line, f"{path}:{number}").split("\n")), True
+            yield number, tuple(json_text(line, f"{path}:{number}").split("\n")), True, len(line)
 
 
 def _wikitext_documents(lines: Iterable[str], path: Path) -> Iterator[_Piece]:
-    for first_line, texts, is_last in _gathered(lines, lambda line: _TITLE.fullmatch(line) is not None):
-        yield first_line, tuple(map(_without_marks, texts)), is_last
+    for first_line, texts, is_last, size in _gathered(lines, lambda line: _TITLE.fullmatch(line) is not None):
+        yield first_line, tuple(map(_without_marks, texts)), is_last, size
 
 
 def _without_marks(line: str) -> str:
@@ -226,15 +234,15 @@ def _gathered(lines: Iterable[str], begins: Callable[[str], bool]) -> Iterator[_
     for number, line in enumerate(lines, start=1):
         if begins(line):
             if is_open or any(map(str.strip, gathered)):
-                yield first_line, tuple(gathered), True
+                yield first_line, tuple(gathered), True, num_characters
             gathered, first_line, num_characters, is_open = [], number, 0, False
         elif num_characters >= _PART_CHARACTERS:
-            yield first_line, tuple(gathered), False
+            yield first_line, tuple(gathered), False, num_characters
             gathered, first_line, num_characters, is_open = [], number, 0, True
         gathered.append(line)
         num_characters += len(line)
     if is_open or any(map(str.strip, gathered)):
-        yield first_line, tuple(gathered), True
+        yield first_line, tuple(gathered), True, num_characters
 
 
 class _FormRules(NamedTuple):

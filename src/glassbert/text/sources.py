@@ -99,7 +99,7 @@ def read_blocks(
     num_characters = 0
     for part in read_documents(texts, read, on_error):
         parts.append(part)
-        num_characters += sum(map(len, part.lines))
+        num_characters += part.num_characters
         if num_characters >= _BLOCK_CHARACTERS:
             yield tuple(parts)
             parts, num_characters = [], 0

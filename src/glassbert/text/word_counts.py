@@ -136,7 +136,8 @@ def _count_text(settings: TokenizerSettings, text: str) -> Counter[str]:
 def _text_blocks(parts: Iterable[Part]) -> Iterator[str]:
     """Yield lines joined to texts of about the same size, none of them of two files.
 
-    Where a block ends decides which words are pruned, so this rule must not change.
+    Where a block ends decides which words are pruned, so this rule must not change: it counts the characters
+    of the lines of the file.
     """
     lines: list[str] = []
     file, num_characters = 0, 0
@@ -145,11 +146,19 @@ def _text_blocks(parts: Iterable[Part]) -> Iterator[str]:
             yield "\n".join(lines)
             lines, num_characters = [], 0
         file = part.file
-        for line in part.lines:
-            lines.append(line)
-            num_characters += len(line)
+        for text, size in _file_lines(part):
+            lines.append(text)
+            num_characters += size
             if num_characters >= _BLOCK_CHARACTERS:
                 yield "\n".join(lines)
                 lines, num_characters = [], 0
     if lines:
         yield "\n".join(lines)
+
+
+def _file_lines(part: Part) -> Iterator[tuple[str, int]]:
+    """Yield the text of each line of the file, and how many characters the line has."""
+    if part.is_one_line:
+        yield "\n".join(part.lines), part.num_characters
+    else:
+        yield from zip(part.lines, map(len, part.lines), strict=True)

@@ -17,7 +17,7 @@ LONG = "a line that is long enough"
 
 
 def part(*lines: str) -> Part:
-    return Part(0, Path("a"), 0, 1, lines, "sentences", True)
+    return Part(0, Path("a"), 0, 1, lines, "sentences", True, sum(map(len, lines)))
 
 
 def hashes(values: list[int]) -> np.ndarray:

@@ -35,7 +35,7 @@ WORDS = Vocabulary((*SPECIALS, *"我爱北京天门。安", "a", "##b", "ab", "c
 
 
 def part(*lines: str, number: int = 0, form: Form = "paragraphs", is_last: bool = True) -> Part:
-    return Part(number, Path("a.txt"), 0, 1, lines, form, is_last)
+    return Part(number, Path("a.txt"), 0, 1, lines, form, is_last, sum(map(len, lines)))
 
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)

@@ -11,7 +11,7 @@ PATH = Path("a.txt")
 
 
 def part(*lines: str, first_line: int = 1, file: int = 0) -> Part:
-    return Part(0, PATH, file, first_line, lines, "paragraphs", True)
+    return Part(0, PATH, file, first_line, lines, "paragraphs", True, sum(map(len, lines)))
 
 
 def test_letters_are_counted_by_script() -> None:
