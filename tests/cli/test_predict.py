@@ -111,7 +111,7 @@ def test_gates_decide_the_exit_code(
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (("a\tmaybe", "b\tyes"), "data.tsv:2: label 'maybe' is none of the model's: no, yes"),
+        (("a\tmaybe", "b\tyes"), "data.tsv:2: label 'maybe' is not one of the model's: no, yes"),
         (("a\t", "b\t"), "data.tsv:2"),
     ],
 )
@@ -146,7 +146,10 @@ def multi(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"text": "a", "labels": ["maybe"]}, "data.jsonl:1: label 'maybe' is none of the model's: no, yes"),
+        (
+            {"text": "a", "labels": ["maybe"]},
+            "data.jsonl:1: label 'maybe' is not one of the model's: no, yes",
+        ),
         (
             {"text": "a", "genres": ["yes"]},
             "no row has a label; name its column with --set",

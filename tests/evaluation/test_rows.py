@@ -69,5 +69,5 @@ def test_degenerate_predictions_raise_an_alarm(tmp_path: Path) -> None:
     labels = model.task.head().labels
     evaluation = evaluate_rows(model, [row("the cat", label) for label in labels], name="m", data="d")
     assert evaluation.alarm is not None
-    assert "every text is taken for" in evaluation.alarm
+    assert "every text gets the label" in evaluation.alarm
     assert evaluation.alarm in render(evaluation)

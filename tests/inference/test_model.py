@@ -15,9 +15,11 @@ from glassbert.inference.model import Model, load
 from glassbert.interop.sentence_transformers import SentenceSettings
 from glassbert.model.init import new_bert
 from glassbert.model.pooling import Pooling
-from glassbert.tasks.classify.task import ClassPrediction
+from glassbert.tasks.classify.predictions import ClassPrediction
 from glassbert.tasks.fine_tuning import extra_of, save_finetuned
-from glassbert.tasks.tag.task import Tag, TagPrediction, TagSettings
+from glassbert.tasks.tag.predictions import TagPrediction
+from glassbert.tasks.tag.settings import TagSettings
+from glassbert.tasks.tag.task import Tag
 from helpers.oracles import make_oracle, save_oracle, small_tokenizer
 from helpers.small_model import VOCAB_SIZE as SMALL_VOCAB_SIZE
 from helpers.small_model import small_bert

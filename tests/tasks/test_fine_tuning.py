@@ -8,8 +8,12 @@ from glassbert.data.examples import AnswerExample, TextExample
 from glassbert.errors import UserError
 from glassbert.interop.huggingface import build
 from glassbert.interop.stored import read_stored
-from glassbert.tasks.answer.task import AnswerPrediction, AnswerSettings, Extract
-from glassbert.tasks.classify.task import Classify, ClassifySettings, ClassPrediction
+from glassbert.tasks.answer.predictions import AnswerPrediction
+from glassbert.tasks.answer.settings import AnswerSettings
+from glassbert.tasks.answer.task import Extract
+from glassbert.tasks.classify.predictions import ClassPrediction
+from glassbert.tasks.classify.settings import ClassifySettings
+from glassbert.tasks.classify.task import Classify
 from glassbert.tasks.fine_tuning import FineTune
 from glassbert.training.loop import train
 from glassbert.training.settings import TrainSettings

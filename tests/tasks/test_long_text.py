@@ -2,7 +2,7 @@ import pytest
 
 from glassbert.errors import UserError
 from glassbert.tasks.long_text import Excerpt, excerpts
-from glassbert.tasks.task import LongText
+from glassbert.tasks.settings import LongText
 
 TEXT = list(range(100, 120))
 

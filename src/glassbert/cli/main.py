@@ -48,7 +48,7 @@ def build_app() -> cyclopts.App:
     app.command(params.params)
     app.command(corpus.app)
     app.command(pretrain.pretrain)
-    app.command(train.app)
+    app.command(train.build_app())
     app.command(evaluate.evaluate)
     app.command(predict.predict)
     app.command(fill.fill)

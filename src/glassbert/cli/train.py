@@ -11,14 +11,13 @@ from cyclopts import Parameter
 from glassbert.cli.options import RunOptions, Tables, carry_out_and_print, recipe_tables
 from glassbert.tasks.registry import TASKS
 
-app = cyclopts.App(name="train", help="Train a model for a task.")
 ADAPT_EPOCHS = 3.0
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions(RunOptions):
-    """Options of `train classify`, `pair`, `tag` and `answer`."""
+    """Options of `train TASK`, for every task in the registry."""
 
     model: str | None = None
     """Model to start from: a folder, or the name of a model."""
@@ -59,6 +58,15 @@ class TranslateOptions(RunOptions):
     """Rows that may be left out of a file because a side is empty or missing."""
 
 
+def build_app() -> cyclopts.App:
+    """Return the verb, with a command for each task that is registered at this moment."""
+    app = cyclopts.App(name="train", help="Train a model for a task.")
+    for entry in TASKS.values():
+        app.command(_verb_of(entry.name), name=entry.name, help=entry.help)
+    app.command(train_translate, name="translate")
+    return app
+
+
 def _verb_of(task: str) -> Callable[[TrainOptions | None], None]:
     def train(options: TrainOptions | None = None) -> None:
         from glassbert.runs.finetune import FineTuneRecipe
@@ -70,11 +78,6 @@ def _verb_of(task: str) -> Callable[[TrainOptions | None], None]:
     return train
 
 
-for entry in TASKS.values():
-    app.command(_verb_of(entry.name), name=entry.name, help=entry.help)
-
-
-@app.command(name="translate")
 def train_translate(options: TranslateOptions | None = None) -> None:
     """Train on sentences with their translations."""
     from glassbert.runs.translate import TranslateRecipe

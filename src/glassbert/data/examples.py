@@ -8,7 +8,6 @@ from glassbert.errors import UserError
 
 Kind = Literal["single", "multi", "regression"]
 """How a text of classify or pair is labelled: with one label, with any number of them, or with a number."""
-TaskName = str
 
 
 class Example(Protocol):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from glassbert.data.corpus.manifest import MANIFEST
-from glassbert.data.examples import ReadOptions, TaskName
+from glassbert.data.examples import ReadOptions
 from glassbert.errors import UserError
 from glassbert.evaluation.corpus import evaluate_corpus
 from glassbert.evaluation.result import Evaluation
@@ -23,7 +23,7 @@ def evaluate(
     model: str | Path | Model | Translator,
     data: str | Path | Sequence[Any],
     *,
-    task: TaskName | None = None,
+    task: str | None = None,
     options: ReadOptions | None = None,
     name: str | None = None,
     log: Log = to_stderr,

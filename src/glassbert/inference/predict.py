@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from glassbert.data.examples import BadRow, Example
 from glassbert.data.rows.schema import Item, Schema
 from glassbert.errors import DataError, ModelError, UserError
-from glassbert.tasks.classify.task import ClassPrediction
+from glassbert.tasks.classify.predictions import ClassPrediction
 from glassbert.tasks.task import Prediction, Task
 
 if TYPE_CHECKING:

@@ -32,7 +32,8 @@ from glassbert.runs.sweep import Sweep
 from glassbert.storage import new_folder, read_json
 from glassbert.tasks.fine_tuning import FineTune
 from glassbert.tasks.registry import settings_class, task_class
-from glassbert.tasks.task import HeadSpec, TaskSettings
+from glassbert.tasks.settings import TaskSettings
+from glassbert.tasks.task import HeadSpec
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.training.loop import TrainResult
 from glassbert.training.status import Log
@@ -158,7 +159,7 @@ def make_trainable(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any
         rows.train,
         rows.dev,
         max_length=limit,
-        **({"kind": rows.kind} if rows.kind else {}),
+        kind=rows.kind,
     )
     for note in (*tokenizer.assumptions, *notes):
         log(note)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from glassbert.config import ModelConfig
 from glassbert.data.epochs import Epochs, shuffled_batches
+from glassbert.data.examples import E
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.folder import TASK_WEIGHTS, write_model
 from glassbert.interop.huggingface import build
@@ -26,7 +27,7 @@ from glassbert.model.packed import pack
 from glassbert.tasks.forward import decoded, raw_outputs
 from glassbert.tasks.partial_embedding import PartlyTrainedEmbedding, used_rows, whole_table
 from glassbert.tasks.registry import task_class, task_of_head
-from glassbert.tasks.task import LOWER_IS_BETTER, E, Input, P, Task
+from glassbert.tasks.task import LOWER_IS_BETTER, Input, P, Task
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 TOKENS = "encoder.embeddings.token"

@@ -6,10 +6,11 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
+from glassbert.data.examples import E
 from glassbert.model.bert import Output
 from glassbert.model.layout import Batch
 from glassbert.model.packed import Each, run
-from glassbert.tasks.task import E, Input, P, Task
+from glassbert.tasks.task import Input, P, Task
 
 Network = Callable[[Batch], Output]
 

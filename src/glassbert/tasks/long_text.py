@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from glassbert.errors import UserError
-from glassbert.tasks.task import LongText
+from glassbert.tasks.settings import LongText
 from glassbert.text.truncate import kept_spans, share_room
 from glassbert.text.windows import Window, windows
 

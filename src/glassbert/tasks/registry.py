@@ -12,7 +12,8 @@ from glassbert.errors import UserError
 if TYPE_CHECKING:
     from glassbert.config import Head
     from glassbert.data.rows.schema import Schema
-    from glassbert.tasks.task import Task, TaskSettings
+    from glassbert.tasks.settings import TaskSettings
+    from glassbert.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ TASKS: dict[str, TaskEntry] = {
             name="classify",
             help="Train on texts with one label, with any number of labels, or with a number.",
             task="glassbert.tasks.classify.task:Classify",
-            settings="glassbert.tasks.classify.task:ClassifySettings",
+            settings="glassbert.tasks.classify.settings:ClassifySettings",
             schema="glassbert.tasks.classify.rows:CLASSIFY",
             head="classify",
         ),
@@ -47,14 +48,14 @@ TASKS: dict[str, TaskEntry] = {
             name="pair",
             help="Train on pairs of texts with one label, with any number of labels, or with a number.",
             task="glassbert.tasks.classify.task:Classify",
-            settings="glassbert.tasks.classify.task:ClassifySettings",
+            settings="glassbert.tasks.classify.settings:ClassifySettings",
             schema="glassbert.tasks.classify.rows:PAIR",
         ),
         TaskEntry(
             name="tag",
             help="Train on texts with labelled spans, such as names.",
             task="glassbert.tasks.tag.task:Tag",
-            settings="glassbert.tasks.tag.task:TagSettings",
+            settings="glassbert.tasks.tag.settings:TagSettings",
             schema="glassbert.tasks.tag.rows:TAG",
             head="tag",
         ),
@@ -62,7 +63,7 @@ TASKS: dict[str, TaskEntry] = {
             name="answer",
             help="Train on questions whose answers are parts of a text.",
             task="glassbert.tasks.answer.task:Extract",
-            settings="glassbert.tasks.answer.task:AnswerSettings",
+            settings="glassbert.tasks.answer.settings:AnswerSettings",
             schema="glassbert.tasks.answer.rows:ANSWER",
             head="answer",
         ),

@@ -1,102 +1,58 @@
-"""What sets a task apart from the others: the protocol that classify, tag and answer follow.
+"""What a task is: the base class of classify, tag and answer.
 
-Legend: B inputs of a batch, T their tokens.
+Legend: B inputs of a batch, T their tokens, N pieces of a text.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self, TypeVar, get_args
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from glassbert.config import Head, ModelConfig, ProblemType
-from glassbert.data.examples import Kind, TaskName
+from glassbert.data.examples import E, Kind
 from glassbert.data.rows.schema import Schema
-from glassbert.errors import UserError
 from glassbert.metrics.calibration import Calibration
 from glassbert.metrics.mistakes import Mistake
 from glassbert.metrics.thresholds import Acceptance
 from glassbert.model.bert import Output
+from glassbert.tasks.registry import schema_of
+from glassbert.tasks.settings import TaskSettings
 from glassbert.text.windows import Window
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
-E = TypeVar("E")
-E_contra = TypeVar("E_contra", contravariant=True)
 P = TypeVar("P", bound="Prediction")
-
-LongText = Literal["head", "tail", "head+tail", "window"]
-"""What becomes of a text that is too long: one or both of its ends are kept, or windows hold all of it."""
 
 LOWER_IS_BETTER = frozenset({"loss", "mse", "mae", "ece", "ece_uncalibrated", "hamming_loss"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskSettings:
-    """The `[task]` table: what every task can be told."""
-
-    max_length: int | None = None
-    """Tokens of the longest input, [CLS] and [SEP] included; the model's own limit when absent."""
-    long_text: LongText = "head"
-    """What is kept of a longer text: its head, its tail, head+tail, or all of it in overlapping windows."""
-    stride: int | None = None
-    """Pieces from one window to the next, at most; half of what a window can hold when absent."""
-    freeze_encoder: bool = False
-    """Train the head alone."""
-    metric: str | None = None
-    """The metric of the held-out rows that tells the best weights; the task's usual one when absent."""
-
-    def __post_init__(self) -> None:
-        if self.long_text not in get_args(LongText):
-            raise UserError(
-                f"task.long_text={self.long_text!r}; expected one of {', '.join(get_args(LongText))}"
-            )
-        if self.max_length is not None and self.max_length < 4:
-            raise UserError(f"task.max_length={self.max_length}; expected at least 4")
-        if self.stride is not None and self.stride < 1:
-            raise UserError(f"task.stride={self.stride}; expected at least 1")
-
-
-@dataclass(frozen=True, kw_only=True)
-class WindowSettings(TaskSettings):
-    """The `[task]` table of a task that always reads all of a text."""
-
-    long_text: LongText = "window"
-    """Only window: all of a text is read."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.long_text != "window":
-            raise UserError(
-                f"task.long_text={self.long_text}: the task reads all of a text, in windows; remove it"
-            )
-
-
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What the model sees at once: a whole text, what is kept of it, or a window of it."""
+    """What the model reads at once: a whole text, an excerpt of it, or a window of it."""
 
     ids: NDArray[np.int32]
     segments: NDArray[np.int8]
     """0 up to and with the first [SEP], 1 after it."""
     example: int
-    """Which of the examples it is of."""
+    """The number of its example."""
     window: Window
-    """The pieces it holds, of the text that is divided into windows."""
+    """Its pieces of the text that is divided into windows."""
     num_cut: int = 0
     """Pieces of its example that no input holds."""
     share: float = 1.0
-    """How much of its example's loss it bears: the windows of an example together bear 1."""
+    """Its weight in the loss; the windows of an example together have 1."""
     target: NDArray[Any] | None = None
-    """What the model has to say, as the task writes it; None when nobody knows."""
+    """The label in the task's own encoding; None if unlabelled."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
 class Prediction(Protocol):
-    """What a model says of an example."""
+    """What a model predicts for an example."""
 
     @property
     def truncated(self) -> bool:
@@ -107,7 +63,7 @@ class Prediction(Protocol):
 
 
 class Report(Protocol):
-    """How good predictions are: one of the reports of `metrics`."""
+    """How good predictions are, such as one of the reports of `metrics`."""
 
     def metrics(self) -> dict[str, float]:
         """Return the figures by the names that `evaluate` prints and `--min` reads."""
@@ -118,7 +74,7 @@ class Report(Protocol):
 
 @dataclass(frozen=True)
 class HeadSpec:
-    """What sits on the encoder."""
+    """The head that sits on the encoder."""
 
     head: Head
     labels: tuple[str, ...] = ()
@@ -127,133 +83,171 @@ class HeadSpec:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the held-out rows teach after training, without changing what is learnt."""
+    """What is fitted to the dev rows after training."""
 
     run: Mapping[str, Any]
-    """What run.json keeps beside what `to_run` says, such as thresholds; `from_run` is told it."""
+    """What run.json keeps beside `to_run`, such as thresholds; `from_run` reads it."""
     temperature: float = 1.0
-    """What logits are to be divided by for honest scores. The head's weights are divided, so that any loader
-    gives the same; `from_run` is told it as `temperature`."""
+    """What logits are divided by for honest scores. The weights of the head are divided, so that any loader
+    gives the same scores; `from_run` reads it as `temperature`."""
 
 
-class Task(Protocol[E_contra, P]):
-    """A task: how an example becomes input, what its loss is, how logits become a prediction.
+@dataclass(frozen=True, kw_only=True)
+class Task(ABC, Generic[E, P]):
+    """How an example becomes inputs, what its loss is, and how logits become a prediction.
 
-    A form is made from examples before training (`for_training`), or from what a saved model says of itself
-    (`from_run`). It holds no weights but those of `extra`.
+    A task is made from examples before training (`for_training`), or from what run.json says of a saved model
+    (`from_run`). It holds no weights but those of ``extra``. Methods that are not abstract suit a task whose
+    scores promise nothing; `examples` and `predictions` are in the same order everywhere.
     """
 
-    @property
-    def name(self) -> TaskName: ...
+    name: str
+    """As in the registry."""
+    tokenizer: Tokenizer
+    max_length: int
+    """Tokens of the longest input; longer text is cut or becomes several windows."""
+    settings: TaskSettings = field(default_factory=TaskSettings)
+    kind: Kind | None = None
+    """How texts are labelled, where a file leaves it open; None for a task with one kind of label."""
+    temperature: float = 1.0
+    """What the weights of the head were divided by after training; scores need no further correction."""
+    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    """From which score on predictions are right as often as wanted, on dev rows; by that share, as text."""
+    extra: nn.Module | None = None
+    """Weights beyond those of BERT, such as the transitions of a CRF; saved in a file of their own."""
 
-    @property
-    def settings(self) -> TaskSettings: ...
-
-    @property
-    def kind(self) -> Kind | None:
-        """How texts are labelled, where a file leaves it open; None for a task with one kind of label."""
-
-    @property
-    def schemas(self) -> Sequence[Schema[Any]]:
-        """How rows are read: in one way, but for a foreign checkpoint that does not say what it takes."""
-
-    @property
-    def thresholds(self) -> Mapping[str, Any]:
-        """From which score on the model is right as often as wanted, on dev rows, by that share as text."""
-
-    @property
-    def max_length(self) -> int:
-        """Tokens of an input at most; longer text is cut or becomes several windows."""
-
-    @property
-    def extra(self) -> nn.Module | None:
-        """Weights beyond those of BERT, such as the transitions of a CRF; kept in a file of their own."""
-
-    @property
-    def best_by(self) -> str:
-        """The metric that tells the best weights."""
-
-    @property
-    def loss_weights(self) -> Mapping[str, float]:
-        """How much each loss counts in the total."""
+    usual_metric: ClassVar[str] = "f1"
 
     @classmethod
+    @abstractmethod
     def for_training(
         cls,
-        name: TaskName,
+        name: str,
         settings: Any,
         tokenizer: Tokenizer,
-        train: Sequence[E_contra],
-        dev: Sequence[E_contra],
+        train: Sequence[E],
+        dev: Sequence[E],
         *,
         max_length: int,
-        **known: Any,
+        kind: Kind | None = None,
     ) -> tuple[Self, list[str]]:
-        """Return the form for these examples, and remarks for the user; examples that cannot do are refused.
+        """Return the task for these examples, and remarks for the user; raise DataError if they do not suit.
 
         Args:
-            max_length: Tokens that the model takes at most.
-            known: What else the files say: for classify and pair, the `kind` of their labels.
+            max_length: Tokens that the model reads at most.
+            kind: How the files are labelled, for a task whose schema leaves it open.
         """
 
     @classmethod
+    @abstractmethod
     def from_run(
         cls,
-        name: TaskName,
+        name: str,
         run: Mapping[str, Any],
         tokenizer: Tokenizer,
         config: ModelConfig,
         *,
         max_length: int,
     ) -> Self:
-        """Return the form of a saved model; ``run`` is what `to_run` gave, empty for a folder not of ours."""
+        """Return the task of a saved model.
+
+        Args:
+            run: What `to_run` returned; empty for a foreign folder.
+            max_length: Tokens that the model reads at most.
+        """
+
+    @staticmethod
+    def saved_fields(run: Mapping[str, Any], max_length: int) -> dict[str, Any]:
+        """Return the fields of a task that `to_run` saves for every task."""
+        return {
+            "max_length": min(max_length, run.get("max_length", max_length)),
+            "temperature": run.get("temperature", 1.0),
+            "thresholds": run.get("thresholds", {}),
+        }
 
     def to_run(self) -> dict[str, Any]:
-        """Return what run.json must keep so that the loaded model predicts alike."""
+        """Return what run.json must keep for the loaded model to predict the same."""
+        return {
+            "name": self.name,
+            "max_length": self.max_length,
+            "long_text": self.settings.long_text,
+            "stride": self.settings.stride,
+            "metric": self.best_by,
+            "temperature": self.temperature,
+            **({"thresholds": dict(self.thresholds)} if self.thresholds else {}),
+        }
 
+    @property
+    def schemas(self) -> Sequence[Schema[E]]:
+        """How rows are read: in one way, unless a foreign checkpoint does not say which."""
+        return (schema_of(self.name),)
+
+    @property
+    def best_by(self) -> str:
+        """The metric that chooses the best weights."""
+        return self.settings.metric or self.usual_metric
+
+    @property
+    def loss_weights(self) -> Mapping[str, float]:
+        """The weight of each loss in the total."""
+        return {"loss": 1.0}
+
+    @abstractmethod
     def head(self) -> HeadSpec:
         """Return the head that the task needs."""
 
-    def inputs(self, examples: Sequence[E_contra], *, with_targets: bool) -> list[list[Input]]:
+    @abstractmethod
+    def inputs(self, examples: Sequence[E], *, with_targets: bool) -> list[list[Input]]:
         """Return the inputs of each example: one, or its windows."""
 
+    @abstractmethod
     def losses(self, output: Output, inputs: Sequence[Input]) -> dict[str, Tensor]:
-        """Return sums over ``inputs``, which are packed in their order, of the losses and what is counted."""
+        """Return the sums over ``inputs``, packed in this order, of each loss and of what else is counted."""
 
+    @abstractmethod
     def counts(self, inputs: Sequence[Input]) -> dict[str, int]:
-        """Return what each of the sums is to be divided by."""
+        """Return what to divide each of those sums by."""
 
+    @abstractmethod
     def raw(self, output: Output, inputs: Sequence[Input]) -> list[NDArray[Any]]:
         """Return the logits of each input."""
 
-    def predict(self, example: E_contra, inputs: Sequence[Input], raw: Sequence[NDArray[Any]]) -> P:
-        """Merge the windows of an example and read its logits."""
+    @abstractmethod
+    def predict(self, example: E, inputs: Sequence[Input], raw: Sequence[NDArray[Any]]) -> P:
+        """Merge the windows of an example and decode their logits."""
 
-    def measure(self, examples: Sequence[E_contra], predictions: Sequence[P]) -> Report:
-        """Compare predictions with what the examples say."""
+    @abstractmethod
+    def measure(self, examples: Sequence[E], predictions: Sequence[P]) -> Report:
+        """Compare predictions with the labels of their examples."""
 
-    def is_labelled(self, example: E_contra) -> bool:
-        """Return whether an example says what is right, in the way that the task needs."""
+    def is_labelled(self, example: E) -> bool:
+        """Return whether the right answer to an example is known."""
+        return example.is_labelled
 
-    def mistakes(self, examples: Sequence[E_contra], predictions: Sequence[P]) -> list[Mistake]:
-        """Return what is wrong among the predictions, in their order."""
+    def mistakes(self, examples: Sequence[E], predictions: Sequence[P]) -> list[Mistake]:
+        """Return the wrong predictions, for reports."""
+        return []
 
-    def acceptance(self, examples: Sequence[E_contra], predictions: Sequence[P]) -> Acceptance | None:
-        """Return the scores from which guesses are good enough; None for a task without classes."""
+    def acceptance(self, examples: Sequence[E], predictions: Sequence[P]) -> Acceptance | None:
+        """Return from which scores on guesses can be accepted; None for a task without classes."""
+        return None
 
-    def calibration(self, examples: Sequence[E_contra], predictions: Sequence[P]) -> Calibration | None:
-        """Tell how far scores and success are apart; None for a task whose scores promise nothing."""
+    def calibration(self, examples: Sequence[E], predictions: Sequence[P]) -> Calibration | None:
+        """Return how far scores and success are apart; None for a task whose scores promise nothing."""
+        return None
 
     def tune(
         self,
-        examples: Sequence[E_contra],
+        examples: Sequence[E],
         inputs: Sequence[Sequence[Input]],
         raw: Sequence[Sequence[NDArray[Any]]],
     ) -> Tuning:
-        """Fit a temperature and thresholds to held-out examples."""
+        """Fit a temperature and thresholds to the dev rows."""
+        return Tuning({})
 
-    def alarm(self, examples: Sequence[E_contra], predictions: Sequence[P]) -> str | None:
-        """Say why the run is degenerate, such as one class guessed for every text; None when it is not."""
+    def alarm(self, examples: Sequence[E], predictions: Sequence[P]) -> str | None:
+        """Return why the run is degenerate, such as one class guessed for every text; None if it is not."""
+        return None
 
 
 def with_specials(
@@ -268,14 +262,3 @@ def with_specials(
     segments = np.zeros(len(ids), dtype=np.int8)
     segments[num_first:] = 1
     return np.array(ids, dtype=np.int32), segments
-
-
-def length_limit(settings: TaskSettings, max_length: int) -> int:
-    """Return the tokens of the longest input; more than the model takes is refused."""
-    if settings.max_length is None:
-        return max_length
-    if settings.max_length > max_length:
-        raise UserError(
-            f"task.max_length={settings.max_length} exceeds the {max_length} tokens that the model takes"
-        )
-    return settings.max_length

@@ -2,7 +2,7 @@ from glassbert.data.examples import Answer, AnswerExample
 from glassbert.metrics.answers import SQUAD_1
 from glassbert.metrics.mistakes import Mistake
 from glassbert.tasks.answer.mistakes import mistake
-from glassbert.tasks.answer.task import AnswerPrediction
+from glassbert.tasks.answer.predictions import AnswerPrediction
 
 ROW = AnswerExample("1", "when?", "in 1999 or so", (Answer("1999", 3), Answer("in 1999", 0)), "f:1")
 

@@ -22,7 +22,9 @@ from glassbert.interop.stored import read_stored
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert
 from glassbert.model.packed import pack
-from glassbert.tasks.answer.task import AnswerPrediction, AnswerSettings, Extract
+from glassbert.tasks.answer.predictions import AnswerPrediction
+from glassbert.tasks.answer.settings import AnswerSettings
+from glassbert.tasks.answer.task import Extract
 from glassbert.tasks.fine_tuning import FineTune
 from glassbert.tasks.forward import predictions, raw_outputs
 from glassbert.tasks.task import Task

@@ -4,7 +4,7 @@ import pytest
 
 from glassbert.data.examples import TextExample
 from glassbert.tasks.classify.mistakes import mistake
-from glassbert.tasks.classify.task import ClassPrediction
+from glassbert.tasks.classify.predictions import ClassPrediction
 
 
 def predicted(label: str | None, score: float, **changes: Any) -> ClassPrediction:

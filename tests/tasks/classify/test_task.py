@@ -7,11 +7,12 @@ import torch
 import torch.nn.functional as F
 
 from glassbert.config import ModelConfig
-from glassbert.data.examples import Kind, TaskName, TextExample
+from glassbert.data.examples import Kind, TextExample
 from glassbert.errors import DataError, UserError
 from glassbert.model.bert import Bert, Output
 from glassbert.model.init import new_bert
-from glassbert.tasks.classify.task import Classify, ClassifySettings
+from glassbert.tasks.classify.settings import ClassifySettings
+from glassbert.tasks.classify.task import Classify
 from glassbert.tasks.forward import predictions
 from glassbert.tasks.task import Input
 from helpers.oracles import small_tokenizer
@@ -20,7 +21,7 @@ from helpers.small_model import VOCAB_SIZE, sentiment, small_bert
 LABELS = ("bad", "good", "so-so")
 
 
-def task_of(kind: Kind = "single", name: TaskName = "classify", **changes: Any) -> Classify:
+def task_of(kind: Kind = "single", name: str = "classify", **changes: Any) -> Classify:
     settings = ClassifySettings(**changes.pop("settings", {}))
     labels = ("score",) if kind == "regression" else LABELS
     tokenizer = small_tokenizer(VOCAB_SIZE)
@@ -134,14 +135,14 @@ def test_a_number_has_no_label() -> None:
 
 
 def test_one_text_where_two_are_expected_is_refused() -> None:
-    with pytest.raises(UserError, match="data.tsv:1: one text came; a pair model takes two"):
+    with pytest.raises(UserError, match="data.tsv:1: expected two texts for pair, got one"):
         task_of(name="pair").inputs([example("a")], with_targets=False)
-    with pytest.raises(UserError, match="two texts came; a classify model takes one"):
+    with pytest.raises(UserError, match="expected one text for classify, got two"):
         task_of().inputs([example("a", pair="b")], with_targets=False)
 
 
 def test_a_label_that_the_model_does_not_have_is_named() -> None:
-    with pytest.raises(DataError, match="data.tsv:1: label 'x' is none of the model's: bad, good, so-so"):
+    with pytest.raises(DataError, match="data.tsv:1: label 'x' is not one of the model's: bad, good, so-so"):
         inputs_of(task_of(), example("a", "x"))
 
 
@@ -232,8 +233,8 @@ def test_the_threshold_of_many_labels_is_tuned() -> None:
 @pytest.mark.parametrize(
     ("logits", "message"),
     [
-        ([[1, 0, 0], [1, 0, 0], [1, 0, 0]], "every text is taken for 'bad'"),
-        ([[1, 0, 0], [0, 0, 1], [0, 0, 1]], "worse than always saying 'good', which is right for 66.7%"),
+        ([[1, 0, 0], [1, 0, 0], [1, 0, 0]], "every text gets the label 'bad'"),
+        ([[1, 0, 0], [0, 0, 1], [0, 0, 1]], "worse than always guessing 'good', which is right for 66.7%"),
         ([[0, 1, 0], [0, 1, 0], [0, 0, 1]], None),
     ],
 )
@@ -245,11 +246,9 @@ def test_a_degenerate_classifier_raises_an_alarm(logits: list[list[float]], mess
 def test_degenerate_labels_and_numbers_raise_an_alarm_too() -> None:
     many, numbers = task_of("multi"), task_of("regression")
     rows = [example("a", "good")]
-    assert many.alarm(rows, measured(many, rows, [[-1, -1, -1]])) == "no text is given a label"
+    assert many.alarm(rows, measured(many, rows, [[-1, -1, -1]])) == "no text gets a label"
     rows = [example("a", score=1.0), example("a", score=2.0)]
-    assert (
-        numbers.alarm(rows, measured(numbers, rows, [[1.5], [1.5]])) == "every text is given the same number"
-    )
+    assert numbers.alarm(rows, measured(numbers, rows, [[1.5], [1.5]])) == "every text gets the same number"
     assert numbers.alarm(rows, measured(numbers, rows, [[1.5], [1.6]])) is None
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from glassbert.data.examples import Span, TagExample
 from glassbert.tasks.tag.mistakes import mistake
-from glassbert.tasks.tag.task import TaggedSpan, TagPrediction
+from glassbert.tasks.tag.predictions import TaggedSpan, TagPrediction
 
 
 def test_spans_are_marked_as_found_missed_or_wrong() -> None:

@@ -27,8 +27,10 @@ from glassbert.model.layout import Batch
 from glassbert.model.packed import pack
 from glassbert.tasks.fine_tuning import FineTune
 from glassbert.tasks.forward import predictions, raw_outputs
+from glassbert.tasks.tag.predictions import TagPrediction
 from glassbert.tasks.tag.scheme import TagSet
-from glassbert.tasks.tag.task import Tag, TagPrediction, TagSettings
+from glassbert.tasks.tag.settings import TagSettings
+from glassbert.tasks.tag.task import Tag
 from glassbert.tasks.task import Input, Task
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.windows import Window
@@ -340,7 +342,7 @@ def test_what_the_examples_are_like_is_told() -> None:
     ]
     _, notes = Tag.for_training("tag", TagSettings(), TOKENIZER, rows[1:], dev, max_length=40)
     assert notes[1:] == [
-        "no training span begins or ends inside a word: no predicted one will",
+        "no training span begins or ends inside a word, so no predicted one will",
         "1 of 1 spans do not end where pieces do: moved to whole pieces",
     ]
 

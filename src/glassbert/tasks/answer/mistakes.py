@@ -1,16 +1,12 @@
 """Questions whose answer is none of those accepted."""
 
-from typing import TYPE_CHECKING
-
 from glassbert.data.examples import AnswerExample
 from glassbert.metrics.answers import Measure
 from glassbert.metrics.mistakes import Mistake, Passage, answer_marks
-
-if TYPE_CHECKING:
-    from glassbert.tasks.answer.task import AnswerPrediction
+from glassbert.tasks.answer.predictions import AnswerPrediction
 
 
-def mistake(row: AnswerExample, prediction: "AnswerPrediction", measure: Measure) -> Mistake | None:
+def mistake(row: AnswerExample, prediction: AnswerPrediction, measure: Measure) -> Mistake | None:
     """Return how an answer is wrong; None if it is right.
 
     Args:

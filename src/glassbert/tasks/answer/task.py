@@ -8,9 +8,8 @@ Legend: B inputs of a batch, L tokens of the longest, N pieces of a context, W p
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
-from functools import cached_property
-from typing import Any, get_args
+from dataclasses import astuple, dataclass, field
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -19,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassbert.config import ModelConfig
-from glassbert.data.examples import AnswerExample, TaskName
-from glassbert.errors import DataError, UserError
+from glassbert.data.examples import AnswerExample, Kind
+from glassbert.errors import DataError
 from glassbert.metrics.answers import (
     AnswerReport,
     MeasureName,
@@ -35,7 +34,8 @@ from glassbert.model.bert import Output
 from glassbert.model.layout import Layout, unpack
 from glassbert.tasks.answer.labels import answers_by_number, placed_answer, remarks, right_answers, survey
 from glassbert.tasks.answer.mistakes import mistake
-from glassbert.tasks.answer.rows import ANSWER, AnswerSchema
+from glassbert.tasks.answer.predictions import AnswerPrediction, FoundAnswer
+from glassbert.tasks.answer.settings import AnswerSettings
 from glassbert.tasks.answer.spans import (
     ScoredSpan,
     best_spans,
@@ -44,14 +44,7 @@ from glassbert.tasks.answer.spans import (
     merge_spans,
     window_target,
 )
-from glassbert.tasks.task import (
-    HeadSpec,
-    Input,
-    Tuning,
-    WindowSettings,
-    length_limit,
-    with_specials,
-)
+from glassbert.tasks.task import HeadSpec, Input, Task, Tuning, with_specials
 from glassbert.text.alignment import as_offsets, characters_of_pieces, shares_character
 from glassbert.text.characters import is_chinese
 from glassbert.text.windows import Window
@@ -59,140 +52,72 @@ from glassbert.text.wordpiece.tokenizer import Pieces, Tokenizer
 
 IGNORED = -100
 USUAL_MAX_PIECES = 30
-"""Of an answer, unless more than a few of the training answers are longer."""
+"""Of the longest answer, unless more than a few training answers are longer."""
 LONG_SHARE = 0.005
 LOWEST = -1e4
-"""A logit that no real one is below, for places that are no place of an answer."""
+"""Below every real logit; for places where no answer can begin or end."""
 MAX_WINDOWS_TO_FIT = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerSettings(WindowSettings):
-    """The `[task]` table of answer."""
+class Extract(Task[AnswerExample, AnswerPrediction]):
+    """The task answer."""
 
-    max_answer: int | None = None
-    """Pieces of the longest answer; when absent, so many that nearly all training answers fit."""
-    n_best: int = 5
-    """Answers that are told, the best among them."""
-    measure: MeasureName | None = None
-    """squad: words, for English; cmrc: characters, for Chinese; when absent, by the answers' script."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("max_answer", "n_best"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"task.{name}={value}; expected at least 1")
-        if self.measure is not None and self.measure not in get_args(MeasureName):
-            raise UserError(
-                f"task.measure={self.measure!r}; expected one of {', '.join(get_args(MeasureName))}"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class FoundAnswer:
-    """A part of the context that could be the answer."""
-
-    answer: str
-    start: int
-    """First character, in code points."""
-    end: int
-    score: float
-    """The probability of its first piece times that of its last, in the window that shows it best."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerPrediction:
-    """What the model answers; an empty text without a place when it sees no answer."""
-
-    answer: str
-    start: int | None
-    end: int | None
-    score: float
-    """The probability of the answer, or of there being none."""
-    n_best: tuple[FoundAnswer, ...]
-    """The likeliest parts of the context, whether or not one of them is the answer."""
-    no_answer_score: float
-    """How much likelier no answer is than the best one, in logarithms: above the threshold there is none."""
-    tokens: int
-    """Tokens of question and context, specials included."""
-    truncated: bool = False
-    uncalibrated: float = 0.0
-    """The score before the temperature that the held-out rows taught."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what `predict` prints."""
-        content = asdict(self)
-        del content["uncalibrated"]
-        return content
-
-
-@dataclass(frozen=True, kw_only=True)
-class Extract:
-    """The form of answer; see `Task` for what its members mean."""
-
-    tokenizer: Tokenizer
-    max_length: int
+    name: str = "answer"
     settings: AnswerSettings = field(default_factory=AnswerSettings)
     max_pieces: int = USUAL_MAX_PIECES
     """Of the longest answer."""
     has_whole_words: bool = True
-    """Whether no answer begins or ends inside a word, because none in training did."""
+    """Whether answers begin and end where words do, because all answers in training did."""
     can_be_none: bool = False
     """Whether a question may have no answer, because some in training had none."""
     threshold: float = 0.0
-    """The no-answer score above which the answer is none."""
-    temperature: float = 1.0
-    """What the weights of the head were divided by after training."""
-    extra: None = None
-    name: TaskName = "answer"
-    kind: None = None
+    """The no-answer score above which there is no answer."""
 
     @classmethod
     def for_training(
         cls,
-        name: TaskName,
+        name: str,
         settings: AnswerSettings,
         tokenizer: Tokenizer,
         train: Sequence[AnswerExample],
         dev: Sequence[AnswerExample],
         *,
         max_length: int,
-        **known: Any,
-    ) -> tuple["Extract", list[str]]:
+        kind: Kind | None = None,
+    ) -> tuple[Self, list[str]]:
         num_impossible = sum(not right_answers(example) for example in train)
         if num_impossible == len(train):
             raise DataError(
-                f"none of the {len(train)} training questions has an answer; nothing can be learnt"
+                f"none of the {len(train)} training questions has an answer; nothing can be learned"
             )
         placement, lengths = survey(train, tokenizer)
         longest = settings.max_answer or max(
             USUAL_MAX_PIECES, int(np.quantile(lengths or [0], 1 - LONG_SHARE, method="higher"))
         )
-        form = cls(
+        task = cls(
             tokenizer=tokenizer,
-            max_length=length_limit(settings, max_length),
+            max_length=settings.length_limit(max_length),
             settings=settings,
             max_pieces=longest,
             has_whole_words=placement.has_whole_words,
             can_be_none=num_impossible > 0,
             name=name,
         )
-        return form, remarks(train, dev, longest) + placement.notes("answers")
+        return task, remarks(train, dev, longest) + placement.notes("answers")
 
     @classmethod
     def from_run(
         cls,
-        name: TaskName,
+        name: str,
         run: Mapping[str, Any],
         tokenizer: Tokenizer,
         config: ModelConfig,
         *,
         max_length: int,
-    ) -> "Extract":
+    ) -> Self:
         return cls(
             tokenizer=tokenizer,
-            max_length=min(max_length, run.get("max_length", max_length)),
             settings=AnswerSettings(
                 stride=run.get("stride"),
                 metric=run.get("metric"),
@@ -201,43 +126,23 @@ class Extract:
             ),
             max_pieces=run.get("max_answer", USUAL_MAX_PIECES),
             has_whole_words=run.get("whole_words", True),
-            # Whether a model of others has learnt to give no answer cannot be told from its folder.
+            # A foreign folder does not say whether its model has learned to give no answer.
             can_be_none=run.get("can_be_none", False),
             threshold=run.get("threshold", 0.0),
-            temperature=run.get("temperature", 1.0),
             name=name,
+            **cls.saved_fields(run, max_length),
         )
 
     def to_run(self) -> dict[str, Any]:
         return {
-            "name": self.name,
-            "max_length": self.max_length,
-            "stride": self.settings.stride,
-            "metric": self.best_by,
+            **super().to_run(),
             "n_best": self.settings.n_best,
             "measure": self.settings.measure,
             "max_answer": self.max_pieces,
             "whole_words": self.has_whole_words,
             "can_be_none": self.can_be_none,
             "threshold": self.threshold,
-            "temperature": self.temperature,
         }
-
-    @property
-    def schemas(self) -> Sequence[AnswerSchema]:
-        return (ANSWER,)
-
-    @property
-    def thresholds(self) -> Mapping[str, Any]:
-        return {}
-
-    @property
-    def best_by(self) -> str:
-        return self.settings.metric or "f1"
-
-    @property
-    def loss_weights(self) -> Mapping[str, float]:
-        return {"loss": 1.0}
 
     def head(self) -> HeadSpec:
         return HeadSpec("answer")
@@ -286,7 +191,7 @@ class Extract:
         offsets = as_offsets(pieces.offsets)
         is_inside = np.append(shares_character(offsets), False)
         if self.has_whole_words:
-            is_inside[:-1] |= ~self._starts_word[pieces.ids]
+            is_inside[:-1] |= ~self.tokenizer.vocabulary.starts_word[pieces.ids]
         found, none = self._best(inputs, raw, is_inside, 1.0)
         n_best = []
         for start, stop, score in found:
@@ -311,18 +216,12 @@ class Extract:
         guess = {str(number): one.answer for number, one in enumerate(predictions)}
         return scorer(answers_by_number(examples), guess)
 
-    def is_labelled(self, example: AnswerExample) -> bool:
-        return example.is_labelled
-
     def mistakes(
         self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]
     ) -> list[Mistake]:
         measure = measure_for(self._measure_name(examples), answers_by_number(examples))
         found = (mistake(*one, measure) for one in zip(examples, predictions, strict=True))
         return [one for one in found if one]
-
-    def acceptance(self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]) -> None:
-        return None
 
     def calibration(
         self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]
@@ -346,7 +245,7 @@ class Extract:
         temperature = _fitted_temperature(inputs, raw)
         if not self.can_be_none or all(example.answers for example in examples):
             return Tuning({}, temperature)
-        # The best answer whatever the threshold, and how much speaks for none.
+        # The best answer whatever the threshold, and the score of no answer.
         cooled = [[logits / temperature for logits in windows] for windows in raw]
         found = [self.predict(*one) for one in zip(examples, inputs, cooled, strict=True)]
         guess = {str(number): one.n_best[0].answer if one.n_best else "" for number, one in enumerate(found)}
@@ -361,10 +260,6 @@ class Extract:
         if any(example.answers for example in examples) and not any(one.answer for one in predictions):
             return "no question is answered"
         return None
-
-    @cached_property
-    def _starts_word(self) -> NDArray[np.bool_]:
-        return self.tokenizer.vocabulary.starts_word
 
     def _inputs_of(
         self,
@@ -394,9 +289,9 @@ class Extract:
         self, example: AnswerExample, pieces: Pieces, overlapping: Sequence[Window]
     ) -> list[NDArray[np.int64]]:
         """Return where the first of the right answers starts and ends in each window: places as in `raw`."""
-        placed, _ = placed_answer(example, pieces, self._starts_word)
+        placed, _ = placed_answer(example, pieces, self.tokenizer.vocabulary.starts_word)
         if right_answers(example) and not placed:
-            return [np.array([IGNORED, IGNORED])] * len(overlapping)  # without a piece it cannot be learnt
+            return [np.array([IGNORED, IGNORED])] * len(overlapping)  # without a piece it cannot be learned
         run = (placed[0].start, placed[0].stop) if placed else None
         return [np.array(window_target(run, window), dtype=np.int64) for window in overlapping]
 
@@ -431,7 +326,7 @@ class Extract:
 
 
 def _is_place(one: Input) -> NDArray[np.bool_]:
-    """Tell which tokens an answer can start or end at, or none: [CLS] and the pieces of the context."""
+    """Return at which tokens an answer can begin or end: the context's pieces, and [CLS] for no answer."""
     is_place = np.zeros(len(one), dtype=np.bool_)
     is_place[0] = True
     is_place[len(one) - 1 - one.window.num_pieces : -1] = True
@@ -439,12 +334,12 @@ def _is_place(one: Input) -> NDArray[np.bool_]:
 
 
 def _halfway_up(threshold: float, scores: Iterable[float]) -> float:
-    """Return what divides the scores as ``threshold`` does, away from those on both sides."""
+    """Return a threshold that divides the scores in the same way, halfway between its neighbours."""
     return (threshold + min((score for score in scores if score > threshold), default=threshold)) / 2
 
 
 def _fitted_temperature(inputs: Sequence[Sequence[Input]], raw: Sequence[Sequence[NDArray[Any]]]) -> float:
-    """Return the temperature at which the right starts and ends are likeliest."""
+    """Return the temperature at which the right starts and ends are most likely."""
     flat = [
         (one.target, logits)
         for windows, of_windows in zip(inputs, raw, strict=True)

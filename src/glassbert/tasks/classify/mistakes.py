@@ -1,15 +1,11 @@
 """Texts that were given the wrong label, the wrong labels or a number that is off."""
 
-from typing import TYPE_CHECKING
-
 from glassbert.data.examples import TextExample
 from glassbert.metrics.mistakes import Mistake, Passage
-
-if TYPE_CHECKING:
-    from glassbert.tasks.classify.task import ClassPrediction
+from glassbert.tasks.classify.predictions import ClassPrediction
 
 
-def mistake(row: TextExample, prediction: "ClassPrediction") -> Mistake | None:
+def mistake(row: TextExample, prediction: ClassPrediction) -> Mistake | None:
     """Return how a prediction is wrong; None if it is right."""
     if row.score is not None:
         gold, guess = f"{row.score:g}", f"{prediction.score:.4g}"

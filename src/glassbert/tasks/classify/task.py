@@ -6,7 +6,7 @@ Legend: B inputs of a batch, C labels, N examples.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassbert.config import ModelConfig, ProblemType
-from glassbert.data.examples import Kind, TaskName, TextExample
+from glassbert.data.examples import Kind, TextExample
 from glassbert.errors import DataError, UserError
 from glassbert.metrics.calibration import (
     Calibration,
@@ -31,9 +31,11 @@ from glassbert.metrics.thresholds import Acceptance, acceptance, threshold_for
 from glassbert.model.bert import Output
 from glassbert.tasks.classify.labels import check_labels, class_weights, kind_of, label_set
 from glassbert.tasks.classify.mistakes import mistake
+from glassbert.tasks.classify.predictions import ClassPrediction
 from glassbert.tasks.classify.rows import CLASSIFY, PAIR, SCHEMAS, TextSchema
+from glassbert.tasks.classify.settings import ClassifySettings
 from glassbert.tasks.long_text import excerpts
-from glassbert.tasks.task import HeadSpec, Input, Report, TaskSettings, Tuning, length_limit, with_specials
+from glassbert.tasks.task import HeadSpec, Input, Report, Task, Tuning, with_specials
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 PROBLEM_TYPES: dict[Kind, ProblemType] = {
@@ -43,78 +45,30 @@ PROBLEM_TYPES: dict[Kind, ProblemType] = {
 }
 USUAL_METRIC: dict[Kind, str] = {"single": "accuracy", "multi": "micro_f1", "regression": "spearman"}
 WANTED_ACCURACIES = (0.9, 0.95, 0.99)
-"""For each, run.json keeps from which score on the model is that often right."""
+"""For each, run.json keeps the score from which on the model is right that often."""
 SCORE = "score"
 """The name of the one output of a regression."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassifySettings(TaskSettings):
-    """The `[task]` table of classify and pair."""
+class Classify(Task[TextExample, ClassPrediction]):
+    """The tasks classify and pair."""
 
-    class_weights: str = "none"
-    """How much each label counts: none, balanced (the rarer the more), or a file of labels and weights."""
-    focal_gamma: float = 0.0
-    """Focal loss: how much less a text counts that the model is already sure of; 0 is plain cross-entropy."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.focal_gamma < 0:
-            raise UserError(f"task.focal_gamma={self.focal_gamma}; expected 0 or more, such as 2")
-
-
-@dataclass(frozen=True, slots=True)
-class ClassPrediction:
-    """What the model says of a text."""
-
-    label: str | None
-    """The likeliest label; None for a number."""
-    score: float
-    """The probability of that label, or the number."""
-    scores: Mapping[str, float]
-    """The probability of every label."""
-    tokens: int
-    """Tokens of the text, specials included; those that were cut are not counted."""
-    truncated: bool
-    """Whether some of the text was left out."""
-    labels: tuple[str, ...] | None = None
-    """With any number of labels: those whose probability reaches the threshold."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what `predict` prints."""
-        content = asdict(self)
-        if self.labels is None:
-            del content["labels"]
-        return content
-
-
-@dataclass(frozen=True, kw_only=True)
-class Classify:
-    """The form of classify and of pair; see `Task` for what its members mean."""
-
-    name: TaskName
     kind: Kind
     labels: tuple[str, ...]
     """In the order of the logits; a single one for a regression."""
-    tokenizer: Tokenizer
-    max_length: int
     settings: ClassifySettings = field(default_factory=ClassifySettings)
     weights: NDArray[np.float32] | None = None
-    """How much each label counts in the loss, (C,)."""
+    """The weight of each label in the loss, (C,)."""
     threshold: float = 0.5
-    """With any number of labels: the probability from which a label is given."""
-    temperature: float = 1.0
-    """What the weights of the head were divided by after training; scores need no further correction."""
-    thresholds: Mapping[str, Any] = field(default_factory=dict)
-    """From which score on the model is right as often as wanted, on held-out rows; by that share, as text."""
+    """With any number of labels: the probability from which on a label is given."""
     takes_any: bool = False
-    """Whether it is not known if one text or two are expected: a folder of others does not say."""
-    extra: None = None
+    """True for foreign checkpoints, whose config does not say whether inputs are texts or pairs."""
 
     @classmethod
     def for_training(
         cls,
-        name: TaskName,
+        name: str,
         settings: ClassifySettings,
         tokenizer: Tokenizer,
         train: Sequence[TextExample],
@@ -122,31 +76,31 @@ class Classify:
         *,
         max_length: int,
         kind: Kind | None = None,
-    ) -> tuple["Classify", list[str]]:
+    ) -> tuple[Self, list[str]]:
         kind = kind or kind_of(train)
         labels = (SCORE,) if kind == "regression" else label_set(train)
         notes = check_labels(kind, labels, train, dev)
-        form = cls(
+        task = cls(
             name=name,
             kind=kind,
             labels=labels,
             tokenizer=tokenizer,
-            max_length=length_limit(settings, max_length),
+            max_length=settings.length_limit(max_length),
             settings=settings,
             weights=class_weights(settings.class_weights, kind, labels, train),
         )
-        return form, notes
+        return task, notes
 
     @classmethod
     def from_run(
         cls,
-        name: TaskName,
+        name: str,
         run: Mapping[str, Any],
         tokenizer: Tokenizer,
         config: ModelConfig,
         *,
         max_length: int,
-    ) -> "Classify":
+    ) -> Self:
         kinds = {problem_type: kind for kind, problem_type in PROBLEM_TYPES.items()}
         if config.problem_type is None:
             kind: Kind = "regression" if len(config.labels) == 1 else "single"
@@ -157,28 +111,17 @@ class Classify:
             kind=kind,
             labels=config.labels,
             tokenizer=tokenizer,
-            max_length=min(max_length, run.get("max_length", max_length)),
             settings=ClassifySettings(
                 long_text=run.get("long_text", "head"), stride=run.get("stride"), metric=run.get("metric")
             ),
             threshold=run.get("threshold", 0.5),
-            temperature=run.get("temperature", 1.0),
-            thresholds=run.get("thresholds", {}),
             takes_any=not run,
+            **cls.saved_fields(run, max_length),
         )
 
     def to_run(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "max_length": self.max_length,
-            "long_text": self.settings.long_text,
-            "stride": self.settings.stride,
-            "metric": self.best_by,
-            "temperature": self.temperature,
-            **({"threshold": self.threshold} if self.kind == "multi" else {}),
-            **({"thresholds": dict(self.thresholds)} if self.thresholds else {}),
-        }
+        threshold = {"threshold": self.threshold} if self.kind == "multi" else {}
+        return {**super().to_run(), "kind": self.kind, **threshold}
 
     @property
     def schemas(self) -> Sequence[TextSchema]:
@@ -188,10 +131,6 @@ class Classify:
     def best_by(self) -> str:
         return self.settings.metric or USUAL_METRIC[self.kind]
 
-    @property
-    def loss_weights(self) -> Mapping[str, float]:
-        return {"loss": 1.0}
-
     def head(self) -> HeadSpec:
         return HeadSpec("classify", self.labels, PROBLEM_TYPES[self.kind])
 
@@ -200,7 +139,7 @@ class Classify:
         firsts = self.tokenizer.ids_of_batch([example.text for example in examples])
         found = iter(self.tokenizer.ids_of_batch([one.pair for one in examples if one.pair is not None]))
         seconds = [None if example.pair is None else next(found) for example in examples]
-        targets = self._targets(examples) if with_targets else [None] * len(examples)
+        targets = list(self._gold(examples)) if with_targets else [None] * len(examples)
         return [
             self._inputs_of(number, first, second, target)
             for number, (first, second, target) in enumerate(zip(firsts, seconds, targets, strict=True))
@@ -287,7 +226,7 @@ class Classify:
             return None
         gold = self._gold(examples)
         scores = np.array([[one.scores[label] for label in self.labels] for one in predictions])
-        # Logarithms of probabilities are logits but for a constant that the softmax does not see.
+        # Logarithms of probabilities are logits up to a constant, which softmax ignores.
         logits = np.log(np.clip(scores, 1e-300, 1.0))
         if self.kind == "multi":
             logits -= np.log(np.clip(1.0 - scores, 1e-300, 1.0))
@@ -319,18 +258,18 @@ class Classify:
     def alarm(self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]) -> str | None:
         if self.kind == "regression":
             values = {round(one.score, 4) for one in predictions}
-            return "every text is given the same number" if len(values) == 1 < len(predictions) else None
+            return "every text gets the same number" if len(values) == 1 < len(predictions) else None
         if self.kind == "multi":
             has_any = any(one.labels for one in predictions)
-            return None if has_any or not any(one.labels for one in examples) else "no text is given a label"
+            return None if has_any or not any(one.labels for one in examples) else "no text gets a label"
         gold = Counter(example.labels[0] for example in examples)
         guessed = {one.label for one in predictions}
         if len(gold) > 1 and len(guessed) == 1:
-            return f"every text is taken for {guessed.pop()!r}"
+            return f"every text gets the label {guessed.pop()!r}"
         num_right = sum(e.labels == (p.label,) for e, p in zip(examples, predictions, strict=True))
         label, most = gold.most_common(1)[0]
         if len(gold) > 1 and num_right < most:
-            return f"worse than always saying {label!r}, which is right for {most / len(examples):.1%}"
+            return f"worse than always guessing {label!r}, which is right for {most / len(examples):.1%}"
         return None
 
     def _guesses(self, predictions: Sequence[ClassPrediction]) -> NDArray[np.int64]:
@@ -362,23 +301,19 @@ class Classify:
     def _check_shape(self, examples: Sequence[TextExample]) -> None:
         for example in examples:
             if not self.takes_any and (example.pair is not None) != (self.name == "pair"):
-                came, expected = ("two texts", "one") if self.name == "classify" else ("one text", "two")
-                raise UserError(f"{example.where}: {came} came; a {self.name} model takes {expected}")
-
-    def _targets(self, examples: Sequence[TextExample]) -> list[NDArray[Any]]:
-        return list(self._gold(examples))
+                got, expected = ("two", "one text") if self.name == "classify" else ("one", "two texts")
+                raise UserError(f"{example.where}: expected {expected} for {self.name}, got {got}")
 
     def _gold(self, examples: Sequence[TextExample]) -> NDArray[Any]:
-        """Return what the examples say: (N, 1) class numbers or scores, or (N, C) zeros and ones."""
+        """Return the labels of examples: (N, 1) class numbers or scores, or (N, C) zeros and ones."""
         if self.kind == "regression":
             return np.array([example.score for example in examples], dtype=np.float32)[:, None]
         ids = {label: index for index, label in enumerate(self.labels)}
         for example in examples:
             for label in example.labels:
                 if label not in ids:
-                    raise DataError(
-                        f"{example.where}: label {label!r} is none of the model's: {', '.join(self.labels)}"
-                    )
+                    known = ", ".join(self.labels)
+                    raise DataError(f"{example.where}: label {label!r} is not one of the model's: {known}")
         if self.kind == "single":
             return np.array([ids[example.labels[0]] for example in examples], dtype=np.int64)[:, None]
         gold = np.zeros((len(examples), len(self.labels)), dtype=np.float32)
@@ -387,14 +322,14 @@ class Classify:
         return gold
 
     def _single_losses(self, logits: Tensor, gold: Tensor) -> Tensor:
-        """Return the cross-entropy of each input, (B,), weighted by its label and by the model's doubt."""
+        """Return the cross-entropy of each input, weighted by label and by the model's doubt, (B,)."""
         losses = F.cross_entropy(logits, gold, reduction="none")
         if self.settings.focal_gamma:
             losses = (1 - (-losses).exp()).clamp_min(0).pow(self.settings.focal_gamma) * losses
         return losses if self.weights is None else losses * logits.new_tensor(self.weights)[gold]
 
     def _multi_losses(self, logits: Tensor, gold: Tensor) -> Tensor:
-        """Return the mean over the labels of each input's cross-entropies, (B,)."""
+        """Return the mean cross-entropy of each input over the labels, (B,)."""
         losses = F.binary_cross_entropy_with_logits(logits, gold, reduction="none")  # (B, C)
         if self.settings.focal_gamma:
             losses = (1 - (-losses).exp()).clamp_min(0).pow(self.settings.focal_gamma) * losses
@@ -404,7 +339,7 @@ class Classify:
 
 
 def _num_tokens(inputs: Sequence[Input]) -> int:
-    """Return the tokens that the inputs of an example show; what windows share counts once."""
+    """Return the tokens of an example that its inputs show; what windows share counts once."""
     beside = len(inputs[0]) - inputs[0].window.num_pieces
     return len(inputs[0]) if len(inputs) == 1 else inputs[-1].window.stop + beside
 

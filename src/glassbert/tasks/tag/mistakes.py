@@ -1,16 +1,13 @@
 """Texts in which spans were missed, invented, or given wrong bounds or labels."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from glassbert.data.examples import Span, TagExample
 from glassbert.metrics.mistakes import Mistake, Passage, span_marks
-
-if TYPE_CHECKING:
-    from glassbert.tasks.tag.task import TagPrediction
+from glassbert.tasks.tag.predictions import TagPrediction
 
 
-def mistake(row: TagExample, prediction: "TagPrediction") -> Mistake | None:
+def mistake(row: TagExample, prediction: TagPrediction) -> Mistake | None:
     """Return how a prediction is wrong; None if it is right."""
     scores = {Span(span.start, span.end, span.label): span.score for span in prediction.spans}
     gold, guess = list(row.spans or ()), list(scores)

@@ -1,16 +1,15 @@
 """Tag: find labelled spans in a text, such as names.
 
 Every piece of a span is tagged, the best legal sequence of tags is decoded, and its spans are given back as
-exact substrings of the text. A text of any length is read in windows; each piece is judged where it stands
-with most text around it.
+exact substrings of the text. A text of any length is read in windows; each piece is judged in the window that
+shows most text around it.
 
 Legend: T tokens of a batch, N pieces of a text, C tags.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassbert.config import ModelConfig
-from glassbert.data.examples import Span, TagExample, TaskName
+from glassbert.data.examples import Kind, Span, TagExample
 from glassbert.errors import ModelError
 from glassbert.metrics.calibration import Calibration, fit_temperature, probabilities, score_calibration
 from glassbert.metrics.mistakes import Mistake
@@ -31,167 +30,82 @@ from glassbert.model.layout import Layout
 from glassbert.tasks.tag.decode import Decoder, weakest_scores
 from glassbert.tasks.tag.labels import check_labels, right_spans, survey
 from glassbert.tasks.tag.mistakes import mistake
-from glassbert.tasks.tag.rows import TAG, TagSchema
-from glassbert.tasks.tag.scheme import PieceSpan, Scheme, TagSet, place
-from glassbert.tasks.task import (
-    HeadSpec,
-    Input,
-    Tuning,
-    WindowSettings,
-    length_limit,
-    with_specials,
-)
+from glassbert.tasks.tag.predictions import TaggedSpan, TagPrediction
+from glassbert.tasks.tag.scheme import PieceSpan, TagSet, place
+from glassbert.tasks.tag.settings import TagSettings
+from glassbert.tasks.task import HeadSpec, Input, Task, Tuning, with_specials
 from glassbert.text.alignment import Offsets, as_offsets, characters_of_pieces, shares_character
 from glassbert.text.windows import max_context, windows
 from glassbert.text.wordpiece.tokenizer import Pieces, Tokenizer
 
 IGNORED = -100
 WANTED_PRECISIONS = (0.9, 0.95, 0.99)
-"""For each, run.json keeps from which score on spans are that often right."""
+"""For each, run.json keeps the score from which on spans are right that often."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TagSettings(WindowSettings):
-    """The `[task]` table of tag."""
+class Tag(Task[TagExample, TagPrediction]):
+    """The task tag."""
 
-    scheme: Scheme = "bio"
-    """bio: the first piece of a span is told apart; bioes: also its last, and a single one."""
-    crf: bool = False
-    """Learn which tags go together, beside what each piece looks like: a conditional random field."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaggedSpan:
-    """A part of a text that the model has labelled."""
-
-    start: int
-    """First character, in code points."""
-    end: int
-    label: str
-    text: str
-    score: float
-    """How sure the model is of exactly this span: as sure as of its weakest piece, or of its end."""
-    uncalibrated: float
-    """The score before the temperature that the held-out rows taught."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what `predict` prints."""
-        content = asdict(self)
-        del content["uncalibrated"]
-        return content
-
-
-@dataclass(frozen=True, slots=True)
-class TagPrediction:
-    """The spans of a text, in order and without overlap."""
-
-    spans: tuple[TaggedSpan, ...]
-    tokens: int
-    """Tokens of the text, specials included."""
-    truncated: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what `predict` prints."""
-        return {
-            "spans": [span.to_json() for span in self.spans],
-            "tokens": self.tokens,
-            "truncated": self.truncated,
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tag:
-    """The form of tag; see `Task` for what its members mean."""
-
+    name: str = "tag"
     tag_set: TagSet
-    tokenizer: Tokenizer
-    max_length: int
     settings: TagSettings = field(default_factory=TagSettings)
     has_whole_words: bool = True
-    """Whether no span begins or ends inside a word, because none in training did."""
-    temperature: float = 1.0
-    """What the weights of the head were divided by after training."""
-    thresholds: Mapping[str, Any] = field(default_factory=dict)
-    """From which score on spans are right as often as wanted, on held-out rows; by that share, as text."""
+    """Whether spans begin and end where words do, because all spans in training did."""
     extra: Crf | None = None
-    """What the tags add when they follow each other."""
-    name: TaskName = "tag"
-    kind: None = None
+    """Scores for tags that follow each other."""
 
     @classmethod
     def for_training(
         cls,
-        name: TaskName,
+        name: str,
         settings: TagSettings,
         tokenizer: Tokenizer,
         train: Sequence[TagExample],
         dev: Sequence[TagExample],
         *,
         max_length: int,
-        **known: Any,
-    ) -> tuple["Tag", list[str]]:
+        kind: Kind | None = None,
+    ) -> tuple[Self, list[str]]:
         labels, notes = check_labels(train, dev)
         tag_set = TagSet.of(labels, settings.scheme)
         placement = survey(train, tokenizer)
         if placement.has_whole_words:
-            notes.append("no training span begins or ends inside a word: no predicted one will")
-        form = cls(
+            notes.append("no training span begins or ends inside a word, so no predicted one will")
+        task = cls(
             tag_set=tag_set,
             tokenizer=tokenizer,
-            max_length=length_limit(settings, max_length),
+            max_length=settings.length_limit(max_length),
             settings=settings,
             has_whole_words=placement.has_whole_words,
             extra=Crf(len(tag_set)) if settings.crf else None,
             name=name,
         )
-        return form, [*notes, *placement.notes()]
+        return task, [*notes, *placement.notes()]
 
     @classmethod
     def from_run(
         cls,
-        name: TaskName,
+        name: str,
         run: Mapping[str, Any],
         tokenizer: Tokenizer,
         config: ModelConfig,
         *,
         max_length: int,
-    ) -> "Tag":
+    ) -> Self:
         tag_set, has_crf = TagSet(config.labels), run.get("crf", False)
         return cls(
             tag_set=tag_set,
             tokenizer=tokenizer,
-            max_length=min(max_length, run.get("max_length", max_length)),
             settings=TagSettings(stride=run.get("stride"), metric=run.get("metric"), crf=has_crf),
             has_whole_words=run.get("whole_words", True),
-            temperature=run.get("temperature", 1.0),
-            thresholds=run.get("thresholds", {}),
             extra=Crf(len(tag_set)) if has_crf else None,
             name=name,
+            **cls.saved_fields(run, max_length),
         )
 
     def to_run(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "max_length": self.max_length,
-            "stride": self.settings.stride,
-            "metric": self.best_by,
-            "crf": self.settings.crf,
-            "whole_words": self.has_whole_words,
-            "temperature": self.temperature,
-            **({"thresholds": dict(self.thresholds)} if self.thresholds else {}),
-        }
-
-    @property
-    def schemas(self) -> Sequence[TagSchema]:
-        return (TAG,)
-
-    @property
-    def best_by(self) -> str:
-        return self.settings.metric or "f1"
-
-    @property
-    def loss_weights(self) -> Mapping[str, float]:
-        return {"loss": 1.0}
+        return {**super().to_run(), "crf": self.settings.crf, "whole_words": self.has_whole_words}
 
     def head(self) -> HeadSpec:
         return HeadSpec("tag", self.tag_set.names)
@@ -217,7 +131,7 @@ class Tag:
         elif len(rows):
             loss = self._chain_loss(output.labels, inputs)
         else:
-            # Processes that share the work wait for a gradient of every weight, if only zeros.
+            # With several processes, each waits for a gradient of every weight, even if it is zero.
             loss = 0.0 * (logits.sum() + self.extra.weight.sum())
         return {"loss": loss, "accuracy": (logits.argmax(dim=1) == gold).sum()}
 
@@ -257,14 +171,8 @@ class Tag:
     def measure(self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction]) -> SpanReport:
         return span_f1([right_spans(example) for example in examples], [_guess(one) for one in predictions])
 
-    def is_labelled(self, example: TagExample) -> bool:
-        return example.is_labelled
-
     def mistakes(self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction]) -> list[Mistake]:
         return [found for found in map(mistake, examples, predictions) if found]
-
-    def acceptance(self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction]) -> None:
-        return None
 
     def calibration(
         self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction]
@@ -295,10 +203,6 @@ class Tag:
         has_spans = any(example.spans for example in examples)
         return "no span is found" if has_spans and not any(one.spans for one in predictions) else None
 
-    @cached_property
-    def _starts_word(self) -> NDArray[np.bool_]:
-        return self.tokenizer.vocabulary.starts_word
-
     def _decoder(self) -> Decoder:
         transitions = None if self.extra is None else self.extra.transitions().detach().cpu().numpy()
         return Decoder.of(self.tag_set, transitions)
@@ -313,7 +217,7 @@ class Tag:
             ids, segments = with_specials(self.tokenizer, all_ids[window.start : window.stop])
             own_target = None
             if target is not None:
-                # The borders of the text stand at [CLS] and [SEP]: `target` has one entry more on each side.
+                # The borders of the text lie at [CLS] and [SEP]: `target` has one more entry on each side.
                 own_target = np.full(len(ids), IGNORED, dtype=np.int64)
                 start = own.start + (window.start > 0)
                 stop = own.stop + 2 - (window.stop < num_pieces)
@@ -330,22 +234,26 @@ class Tag:
                     f"{example.where}: label {span.label!r} is not one of the model's: "
                     f"{', '.join(self.tag_set.labels)}"
                 )
-        spans, _ = place(right_spans(example), as_offsets(pieces.offsets), self._starts_word[pieces.ids])
+        spans, _ = place(
+            right_spans(example),
+            as_offsets(pieces.offsets),
+            self.tokenizer.vocabulary.starts_word[pieces.ids],
+        )
         return np.pad(self.tag_set.encode(spans, len(pieces.ids)), 1, constant_values=len(self.tag_set))
 
     def _is_judged(self, target: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which places of a target hold a tag: not those of another window, not the borders."""
+        """Return which places of a target hold a tag: not those of another window, not the borders."""
         return (target >= 0) & (target < len(self.tag_set))
 
     def _is_inside(self, offsets: Offsets, pieces: Pieces) -> NDArray[np.bool_]:
-        """Tell before which pieces no span may begin or end, (N,)."""
+        """Return before which pieces no span may begin or end, (N,)."""
         is_inside = shares_character(offsets)
         if self.has_whole_words:
-            is_inside |= ~self._starts_word[pieces.ids]
+            is_inside |= ~self.tokenizer.vocabulary.starts_word[pieces.ids]
         return is_inside
 
     def _chain_loss(self, logits: Tensor, inputs: Sequence[Input]) -> Tensor:
-        """Return the loss of a CRF over what each input has to judge, longest first."""
+        """Return the loss of a CRF over the pieces that each input judges, longest first."""
         assert self.extra is not None
         border = len(self.tag_set)
         starts = np.cumsum([0, *(len(one) for one in inputs)])
@@ -387,7 +295,7 @@ def _guess(prediction: TagPrediction) -> list[Span]:
 def _judged(
     examples: Sequence[TagExample], predictions: Sequence[TagPrediction]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return of every predicted span its score, its score before calibration, and whether it is right."""
+    """Return the score of each predicted span, its score before calibration, and whether it is right."""
     rows = [
         (span.score, span.uncalibrated, guess in gold)
         for example, prediction in zip(examples, predictions, strict=True)
