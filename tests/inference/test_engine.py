@@ -1,14 +1,19 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.attention import varlen as torch_varlen
 
 from glassbert.config import BertConfig, ModelConfig
 from glassbert.errors import UserError
 from glassbert.inference.engine import Engine
+from glassbert.model import kernels
 from glassbert.model.bert import Bert, Output
 from glassbert.model.init import new_bert
-from glassbert.model.layout import Batch
+from glassbert.model.layout import Batch, Layout
 from glassbert.text.wordpiece.tokenizer import Encoding
 from helpers.oracles import small_tokenizer
 
@@ -66,3 +71,32 @@ def test_a_device_or_precision_that_is_not_there_is_refused(monkeypatch: pytest.
         Engine.of(make(), device="cuda")
     with pytest.raises(UserError, match="precision='float8'"):
         Engine.of(make(), precision="float8")  # type: ignore[arg-type]
+
+
+def test_on_a_gpu_in_half_precision_numbers_stay_there_and_a_layer_is_one_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fake tensors say where each number would be and compute nothing, so no GPU is needed."""
+    calls: list[tuple[int, ...]] = []
+    original = torch_varlen.varlen_attn
+
+    def counted(query: Tensor, *rest: Any, **options: Any) -> Any:
+        calls.append(tuple(query.shape))
+        return original(query, *rest, **options)  # torch's own rule for fake tensors
+
+    monkeypatch.setattr(torch_varlen, "varlen_attn", counted)
+    for name in ("is_available", "is_bf16_supported"):
+        monkeypatch.setattr(torch.cuda, name, lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
+    layout = Layout((4, 7, 7))
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        config = ModelConfig(encoder=SHAPE, head="tag", labels=("a", "b"), has_pooler=False)
+        engine = Engine.of(Bert(config), precision="bfloat16")
+        assert (engine.device, engine.each) == (torch.device("cuda", 0), map)
+        output = engine(Batch(torch.zeros(18).long(), torch.zeros(18).long(), layout))
+    kernels._borders.cache_clear()  # it holds a fake tensor now
+    assert calls == [(18, 4, 16), (18, 4, 16)]
+    for value, shape in ((output.hidden, (18, 64)), (output.labels, (18, 2))):
+        assert value is not None
+        assert (value.device.type, value.dtype, value.shape) == ("cuda", torch.float32, shape)

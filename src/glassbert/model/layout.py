@@ -55,7 +55,7 @@ class Layout:
     @_outside_inference_mode
     def positions(self) -> Tensor:
         """Return each token's position in its own sequence, (T,)."""
-        return torch.arange(self.num_tokens) - self.starts.repeat_interleave(torch.tensor(self.lengths))
+        return torch.arange(self.num_tokens) - self._for_each_token(self.starts)
 
     @cached_property
     @_outside_inference_mode
@@ -68,7 +68,7 @@ class Layout:
     @_outside_inference_mode
     def owners(self) -> Tensor:
         """Return the sequence each token belongs to, (T,)."""
-        return torch.arange(len(self.lengths)).repeat_interleave(torch.tensor(self.lengths))
+        return self._for_each_token(torch.arange(len(self.lengths)))
 
     def runs(self, memory: "Layout | None" = None) -> list[EqualLengths]:
         """Return the runs of consecutive equal shapes: sort a batch by length to make them few."""
@@ -86,6 +86,10 @@ class Layout:
     def split(self, packed: Tensor) -> tuple[Tensor, ...]:
         """Return views of ``packed``, (T, ...), one per sequence."""
         return packed.split(self.lengths)
+
+    def _for_each_token(self, values: Tensor) -> Tensor:
+        """Repeat a value of each sequence, (B,), for each of its tokens, (T,)."""
+        return values.repeat_interleave(torch.tensor(self.lengths), output_size=self.num_tokens)
 
 
 @dataclass(frozen=True)
