@@ -1,9 +1,7 @@
 """Every intermediate has a name; docs/glossary.md lists them with their shapes."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,8 +13,8 @@ from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.tap import Tap
 from helpers.small_translators import KINDS, START, small_network
+from helpers.tap_names import OF_LOSSES, listed, plain, trace
 
-GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 SHAPE = BertConfig(
     vocab_size=50,
     hidden_size=16,
@@ -42,31 +40,6 @@ AT = torch.tensor([1, 9])
 SIZES = {"T": 11, "D": 16, "I": 24, "N": 4, "M": 2, "V": 50, "C": 3, "2": 2}
 
 
-def listed() -> dict[str, str]:
-    """Return the names and shapes that the glossary lists."""
-    page = GLOSSARY.read_text(encoding="utf-8").split("## Tap names")[1]
-    return dict(re.findall(r"^\| `([\w.]+)` \| (\([^|]*\)) \|", page, flags=re.MULTILINE))
-
-
-def plain(name: str) -> str:
-    """Return the name that stands in the glossary for this one."""
-    name = re.sub(r"^dec\.(?=emb\.|\d|out$|cross\.)", "enc.", name).replace("enc.emb.", "emb.")
-    name = re.sub(r"^enc\.(\d+\.)?cross\.", "enc.0.attn.", name)
-    return re.sub(r"^enc\.\d+\.", "enc.0.", re.sub(r"\.run\d+\.", ".", name))
-
-
-def trace(run: Callable[[Tap], object]) -> dict[str, Tensor]:
-    seen: dict[str, Tensor] = {}
-
-    def sink(name: str, value: Tensor) -> Tensor:
-        assert name not in seen, f"{name} names two things"
-        seen[name] = value
-        return value
-
-    run(Tap(sink))
-    return seen
-
-
 def bert_trace(config: ModelConfig) -> dict[str, Tensor]:
     network = new_bert(config, seed=0).eval()
     return trace(lambda tap: network(BATCH, predict_at=AT, tap=tap))
@@ -86,7 +59,7 @@ def all_traces() -> dict[str, dict[str, Tensor]]:
 
 def test_the_glossary_lists_every_name_and_no_other() -> None:
     seen = {plain(name) for names in all_traces().values() for name in names}
-    assert seen == set(listed())
+    assert seen == set(listed()) - OF_LOSSES
 
 
 @pytest.mark.parametrize("name", [*VARIANTS, *HEADS])

@@ -34,12 +34,6 @@ class Encoder(Stack):
         embed = self.embeddings
         return self.run(embed(batch, within(tap, "emb")), batch.layout, only=chosen, tap=within(tap, "enc"))
 
-    def at(self, batch: Batch, places: Tensor, tap: Tap | None = None) -> tuple[Tensor, Tensor]:
-        """Return the last hidden states of each sequence's first token, (B, D), and at ``places``, (M, D)."""
-        read, first, others = tokens_read(batch, places)
-        hidden = self(batch, tap, read)
-        return hidden[first], hidden[others]
-
 
 def tokens_read(batch: Batch, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the tokens that are first in their sequence or at ``places``; where in them each kind is."""

@@ -3,7 +3,7 @@
 Every name and its shape: docs/glossary.md.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from torch import Tensor
@@ -50,3 +50,8 @@ def within(tap: Tap | None, scope: str) -> Tap | None:
 def shown(value: Tensor, tap: Tap | None, name: str) -> Tensor:
     """Return ``value``, or what a tap makes of it."""
     return tap(name, value) if tap else value
+
+
+def shown_losses(sums: dict[str, Tensor], losses: Iterable[str], tap: Tap | None) -> dict[str, Tensor]:
+    """Return the sums of a training module with its ``losses`` passed through the tap, under their names."""
+    return {**sums, **{name: tap(name, sums[name]) for name in losses}} if tap else sums

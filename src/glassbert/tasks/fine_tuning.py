@@ -24,6 +24,7 @@ from glassbert.model.bert import Bert, Output
 from glassbert.model.depth import depth_of, flops_in_blocks
 from glassbert.model.layout import Batch
 from glassbert.model.packed import pack
+from glassbert.model.tap import Tap, shown_losses
 from glassbert.tasks.forward import decoded, raw_outputs
 from glassbert.tasks.partial_embedding import PartlyTrainedEmbedding, used_rows, whole_table
 from glassbert.tasks.registry import task_class, task_of_head
@@ -64,14 +65,15 @@ class FineTuneModule(nn.Module):
         """Where the weights are."""
         return self.bert.encoder.embeddings.token.weight.device
 
-    def forward(self, part: Sequence[Input] | Batch) -> dict[str, Tensor] | Output:
+    def forward(self, part: Sequence[Input] | Batch, tap: Tap | None = None) -> dict[str, Tensor] | Output:
         """Return the sums over a part of a batch: losses, and what is counted; of packed input, the output.
 
         Evaluation comes through here too: the weights of a sharded model are only there inside this call.
         """
         if isinstance(part, Batch):
-            return self.bert(part, heads_only=True)
-        return self._task.losses(self.bert(pack(part, self.device), heads_only=True), part)
+            return self.bert(part, heads_only=True, tap=tap)
+        output = self.bert(pack(part, self.device), heads_only=True, tap=tap)
+        return shown_losses(self._task.losses(output, part), self._task.loss_weights, tap)
 
 
 class FineTune(Generic[E, P]):

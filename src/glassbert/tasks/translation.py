@@ -20,6 +20,7 @@ from glassbert.metrics.translation import TranslationReport, translation
 from glassbert.model.depth import FLOPS_PER_WEIGHT, depth_of, num_weights
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.sharded import full
+from glassbert.model.tap import Tap, shown, within
 from glassbert.tasks.vocabulary_loss import smoothed_vocabulary_loss
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
 
@@ -47,20 +48,22 @@ class TranslateModule(nn.Module):
         super().__init__()
         self.network, self.label_smoothing = network, label_smoothing
 
-    def forward(self, part: TranslateBatch) -> dict[str, Tensor]:
+    def forward(self, part: TranslateBatch, tap: Tap | None = None) -> dict[str, Tensor]:
         """Return the summed losses of a part of a batch and how many predictions are right."""
         output = self.network.output
         device = output.weight.device
         source = _packed(part.source_ids(), part.source_lengths, device)
         target = _packed(part.target_ids(), part.target_lengths, device)
-        hidden = self.network(source, target)  # (T, D)
+        hidden = self.network(source, target, tap=tap)  # (T, D)
         loss, plain, num_correct = smoothed_vocabulary_loss(
             hidden,
             output.weight,
             output.bias,
             torch.from_numpy(part.labels()).to(device),
             self.label_smoothing if self.training else 0.0,
+            within(tap, "head"),
         )
+        loss = shown(loss, tap, "loss")
         return {"loss": loss, "cross_entropy": plain, "accuracy": num_correct}
 
 

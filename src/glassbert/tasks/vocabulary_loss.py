@@ -12,7 +12,10 @@ Legend: M predictions, D features, V vocabulary.
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
+
+from glassbert.model.tap import Tap
 
 # Rows times vocabulary of a block: large enough for efficient products, small enough for the cache.
 BLOCK_NUMBERS = 2**22
@@ -73,20 +76,28 @@ class _VocabularyLoss(torch.autograd.Function):
         return grad_features * grad_loss, grad_weight * grad_loss, grad_bias * grad_loss, None, None
 
 
-def vocabulary_loss(features: Tensor, weight: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def vocabulary_loss(
+    features: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, tap: Tap | None = None
+) -> tuple[Tensor, Tensor]:
     """Return the sum of the cross-entropies and how many predictions are right.
 
     Args:
         features: (M, D), what the MLM head gives to its decoder.
         weight: (V, D) and bias: (V,), the decoder.
         labels: (M,), the right pieces.
+        tap: Sees all logits, (M, V), which then exist at once.
     """
-    loss, _, num_correct = smoothed_vocabulary_loss(features, weight, bias, labels, 0.0)
+    loss, _, num_correct = smoothed_vocabulary_loss(features, weight, bias, labels, 0.0, tap)
     return loss, num_correct
 
 
 def smoothed_vocabulary_loss(
-    features: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, smoothing: float
+    features: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    labels: Tensor,
+    smoothing: float,
+    tap: Tap | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the sums of the smoothed and of the plain cross-entropies, and how many predictions are right.
 
@@ -96,5 +107,10 @@ def smoothed_vocabulary_loss(
     Args:
         smoothing: Probability that is taken from the right piece and spread over all pieces.
     """
+    if tap:
+        logits = tap("logits", F.linear(features.float(), weight, bias))
+        loss = F.cross_entropy(logits, labels, reduction="sum", label_smoothing=smoothing)
+        plain = F.cross_entropy(logits.detach(), labels, reduction="sum")
+        return loss, plain, (logits.argmax(dim=1) == labels).sum()
     # Sums over a vocabulary are kept in full precision, whatever the rest of the model computes in.
     return _VocabularyLoss.apply(features.float(), weight, bias, labels, smoothing)

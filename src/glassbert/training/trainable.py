@@ -12,7 +12,10 @@ class Trainable(Protocol):
 
     @property
     def module(self) -> nn.Module:
-        """Called with a part of a batch; returns sums over it by name: losses, and counts to be shown."""
+        """Called with a part of a batch; returns sums over it by name: losses, and counts to be shown.
+
+        With a `Tap` as second argument every intermediate is shown, and each loss under its own name.
+        """
 
     @property
     def loss_weights(self) -> Mapping[str, float]:

@@ -13,6 +13,7 @@ from glassbert.data.pretraining.batches import Labels
 from glassbert.data.pretraining.examples import Singles
 from glassbert.data.pretraining.masking import Masker, Masking
 from glassbert.data.pretraining.packing import Moment, Packing
+from glassbert.model.tap import Tap, within
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.objectives.parts import Ids, ObjectiveSettings, Part, PretrainNetwork
 from glassbert.tasks.vocabulary_loss import vocabulary_loss
@@ -42,12 +43,15 @@ class MaskedTokens(Part):
         """Hide some tokens; the labels are what was there."""
         return self._masker(ids, packing, moment, self.masking(moment))
 
-    def sums(self, network: PretrainNetwork, hidden: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    def sums(
+        self, network: PretrainNetwork, hidden: Tensor, labels: Tensor, tap: Tap | None = None
+    ) -> dict[str, Tensor]:
         """Return the loss at the hidden places and how many predictions are right."""
         head = network.bert.mlm
         assert head is not None
-        features = head.features(hidden)  # (M, D)
-        loss, num_correct = vocabulary_loss(features, head.decoder.weight, head.decoder.bias, labels)
+        tap, decoder = within(tap, "head.mlm"), head.decoder
+        features = head.features(hidden, tap)  # (M, D)
+        loss, num_correct = vocabulary_loss(features, decoder.weight, decoder.bias, labels, tap)
         return {"mlm_loss": loss, "mlm_accuracy": num_correct}
 
     def guessing_loss(self, corpus: Corpus, vocabulary: Vocabulary, labels: Iterable[Labels]) -> float | None:

@@ -9,6 +9,7 @@ from torch import Tensor
 from glassbert.data.pretraining.batches import Labels
 from glassbert.data.pretraining.examples import RandomPairs, SwappedPairs
 from glassbert.data.pretraining.packing import Moment, Packing
+from glassbert.model.tap import Tap, shown, within
 from glassbert.tasks.objectives.masked import MaskedTokens
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.objectives.parts import Ids, Part, PretrainNetwork
@@ -24,12 +25,15 @@ class PairOrder(Part):
         """Return what the arrangement of the texts says of each pair."""
         return ids, Labels(packing.pair_labels)
 
-    def sums(self, network: PretrainNetwork, hidden: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    def sums(
+        self, network: PretrainNetwork, hidden: Tensor, labels: Tensor, tap: Tap | None = None
+    ) -> dict[str, Tensor]:
         """Return the loss of the pairs and how many are judged right; examples without a pair are ignored."""
         pooler, head = network.bert.pooler, network.bert.nsp
         assert pooler is not None
         assert head is not None
-        logits = head(pooler(hidden))  # (B, 2)
+        tap = within(tap, "head")
+        logits = shown(head(pooler(hidden, tap)), tap, "nsp.logits")  # (B, 2)
         num_correct = (logits.argmax(dim=-1) == labels).sum()
         return {"nsp_loss": F.cross_entropy(logits, labels, reduction="sum"), "nsp_accuracy": num_correct}
 

@@ -20,6 +20,7 @@ from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.errors import UserError
 from glassbert.model.bert import Bert, Encoder
 from glassbert.model.layout import Batch, Layout
+from glassbert.model.tap import Tap, shown_losses
 from glassbert.text.vocabulary import Vocabulary
 
 Ids = NDArray[np.int64]
@@ -83,13 +84,14 @@ class Part(ABC):
         """
 
     @abstractmethod
-    def sums(self, network: Any, hidden: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    def sums(self, network: Any, hidden: Tensor, labels: Tensor, tap: Tap | None = None) -> dict[str, Tensor]:
         """Return the summed losses, and what else is summed for show.
 
         Args:
             network: Of the type that the objective names; its `bert` has the heads.
             hidden: Last hidden states where the labels are, (M, D); of [CLS] if they are per example, (B, D).
             labels: (M,) or (B,).
+            tap: Receives every intermediate of the heads.
         """
 
     def counts(self, batch: PretrainBatch) -> dict[str, int]:
@@ -112,17 +114,19 @@ class PretrainNetwork(nn.Module):
         super().__init__()
         self.bert, self.parts = bert, tuple(parts)
 
-    def forward(self, batch: PretrainBatch) -> dict[str, Tensor]:
+    def forward(self, batch: PretrainBatch, tap: Tap | None = None) -> dict[str, Tensor]:
         """Return the sums of all parts over a batch; a part without labels in it adds nothing."""
         labels = [batch.labels.get(part.name) for part in self.parts]
-        states = states_at(self.bert.encoder, batch, [found.places for found in labels if found is not None])
+        places = [found.places for found in labels if found is not None]
+        states = states_at(self.bert.encoder, batch, places, tap)
         sums: dict[str, Tensor] = {}
         for part, found in zip(self.parts, labels, strict=True):
             if found is None:
                 sums |= {name: torch.zeros(()) for name in part.counts(batch)}
             else:
                 hidden = states.pop(0)
-                sums |= part.sums(self, hidden, torch.from_numpy(found.values).to(hidden.device))
+                own = part.sums(self, hidden, torch.from_numpy(found.values).to(hidden.device), tap)
+                sums |= shown_losses(own, part.loss_weights, tap)
         return sums
 
     def models(self) -> dict[str, Bert]:
@@ -130,7 +134,9 @@ class PretrainNetwork(nn.Module):
         return {name: child for name, child in self.named_children() if isinstance(child, Bert)}
 
 
-def states_at(encoder: Encoder, batch: PretrainBatch, places: Sequence[Ids | None]) -> list[Tensor]:
+def states_at(
+    encoder: Encoder, batch: PretrainBatch, places: Sequence[Ids | None], tap: Tap | None = None
+) -> list[Tensor]:
     """Return the last hidden states at each of ``places``, (M, D); of [CLS], (B, D), where it is None.
 
     The last block computes no other states.
@@ -141,6 +147,6 @@ def states_at(encoder: Encoder, batch: PretrainBatch, places: Sequence[Ids | Non
     asked = [layout.starts.to(device)]
     asked += [torch.from_numpy(found).to(device) for found in places if found is not None]
     read, where = torch.unique(torch.cat(asked), return_inverse=True)
-    hidden = encoder(Batch(ids, segments, layout), only=read)
+    hidden = encoder(Batch(ids, segments, layout), tap, read)
     first, *others = (hidden[index] for index in where.split([len(found) for found in asked]))
     return [first if found is None else others.pop(0) for found in places]
