@@ -78,7 +78,7 @@ def prepare(arguments: argparse.Namespace, shape: Shape, folder: Path) -> Work:
     """Make or take a translator, and encode the pairs that are measured."""
     from glassbert.data.random import Draw, permutation
     from glassbert.data.sentence_pairs import ParallelFiles
-    from glassbert.interop.translator import read_translator, write_translator
+    from glassbert.interop.folder import TranslatorFolder, write_model
     from glassbert.model.init import new_transformer
     from glassbert.runs.translate import TranslateRecipe
     from glassbert.text.bpe.learn import SubwordSettings, learn_subwords
@@ -89,10 +89,11 @@ def prepare(arguments: argparse.Namespace, shape: Shape, folder: Path) -> Work:
         tokenizer = learn_subwords(texts, SubwordSettings(size=shape.vocab_size)).tokenizer
         tables = {"data": {"train": "-"}, "model": shape.recipe_model()}
         config = TranslateRecipe.of(tables).config(len(tokenizer))
-        write_translator(new_transformer(config, seed=SEED), tokenizer, folder / "model", run={})  # type: ignore[arg-type]
+        write_model(new_transformer(config, seed=SEED), tokenizer, folder / "model", run={})  # type: ignore[arg-type]
     else:
         shutil.copytree(arguments.model, folder / "model")
-    network, tokenizer = read_translator(folder / "model")
+    found = TranslatorFolder.open(folder / "model")
+    network, tokenizer = found.build()[0], found.tokenizer()
     export(network, tokenizer, folder)
     chosen = [rows[index] for index in permutation(len(rows), SEED, Draw.ORDER)[: arguments.pairs]]
     end = tokenizer.end_id
@@ -112,14 +113,15 @@ def glassbert_training(work: Work) -> dict[str, Run]:
     import torch
 
     from glassbert.data.pair_batches import EncodedPairs, Sentences, TranslateObjective
-    from glassbert.interop.translator import read_translator
+    from glassbert.interop.folder import TranslatorFolder
     from glassbert.tasks.translation import Translate
     from glassbert.training.optimizer import make_optimizer
     from glassbert.training.settings import TrainSettings
     from glassbert.training.step import train_step
 
     torch.set_num_threads(THREADS)
-    network, tokenizer = read_translator(work.folder / "model")
+    found = TranslatorFolder.open(work.folder / "model")
+    network, tokenizer = found.build()[0], found.tokenizer()
 
     def sentences(side: int) -> Sentences:
         ids = [pair[side][:-1] for pair in work.pairs]
@@ -165,11 +167,11 @@ def torch_training(work: Work) -> dict[str, Run]:
     import torch.nn.functional as F
     from torch import Tensor, nn
 
-    from glassbert.interop.translator import read_translator
+    from glassbert.interop.folder import TranslatorFolder
     from glassbert.model.positions import sinusoids
 
     torch.set_num_threads(THREADS)
-    shape = read_translator(work.folder / "model")[0].config.encoder  # type: ignore[union-attr]
+    shape = TranslatorFolder.open(work.folder / "model").build()[0].config.encoder  # type: ignore[union-attr]
     width = shape.hidden_size
 
     class Plain(nn.Module):
@@ -250,10 +252,10 @@ def glassbert_decoding(work: Work, beam: int) -> dict[str, Run]:
     import torch
 
     from glassbert.inference.decode import Decoder, DecodeSettings
-    from glassbert.interop.translator import read_translator
+    from glassbert.interop.folder import TranslatorFolder
 
     torch.set_num_threads(THREADS)
-    decoder = Decoder.of(read_translator(work.folder / "model")[0])
+    decoder = Decoder.of(TranslatorFolder.open(work.folder / "model").build()[0])
     settings = DecodeSettings(
         method="greedy" if beam == 1 else "beam", beam_size=beam, max_length=work.max_length
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from glassbert.inference.loading import load as load
     from glassbert.inference.model import Candidate as Candidate
     from glassbert.inference.model import Model as Model
-    from glassbert.interop.folder import convert as convert
+    from glassbert.interop.convert import convert as convert
     from glassbert.model.bert import Bert as Bert
     from glassbert.model.init import new_bert as new_bert
     from glassbert.runs.api import train as train
@@ -45,7 +45,7 @@ _HOMES = {
     "PRESETS": "config",
     "Tokenizer": "text.wordpiece.tokenizer",
     "UserError": "errors",
-    "convert": "interop.folder",
+    "convert": "interop.convert",
     "learn_vocabulary": "text.wordpiece.learn",
     "load": "inference.loading",
     "new_bert": "model.init",

@@ -4,11 +4,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from glassbert.errors import UserError
+from glassbert.heads import HEADS, PARTS, Part
+from glassbert.heads import Head as Head
 
 Activation = Literal["gelu", "gelu_new", "relu", "silu"]
 NormPosition = Literal["post", "pre"]
 Positions = Literal["learned", "sinusoidal", "rotary"]
-Head = Literal["none", "pretraining", "mlm", "nsp", "classify", "tag", "answer"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 
 
@@ -127,18 +128,25 @@ class ModelConfig:
     """How classification logits are read; single label when absent."""
 
     def __post_init__(self) -> None:
-        if self.head not in get_args(Head):
-            raise UserError(f"head={self.head!r}; expected one of {', '.join(get_args(Head))}")
+        if self.head not in HEADS:
+            raise UserError(f"head={self.head!r}; expected one of {', '.join(HEADS)}")
         if self.problem_type is not None and self.problem_type not in get_args(ProblemType):
             raise UserError(
                 f"problem_type={self.problem_type!r}; expected one of {', '.join(get_args(ProblemType))}"
             )
-        if self.head in ("classify", "tag") and not self.labels:
+        if HEADS[self.head].has_labels and not self.labels:
             raise UserError(f"a {self.head} head needs at least one label; none was given")
         if len(set(self.labels)) != len(self.labels):
-            raise UserError(f"labels repeat: {', '.join(self.labels)}; each label must stand once")
-        if self.head in ("pretraining", "nsp", "classify") and not self.has_pooler:
+            raise UserError(f"labels repeat: {', '.join(self.labels)}; each label may appear once only")
+        if HEADS[self.head].needs_pooler and not self.has_pooler:
             raise UserError(f"a {self.head} head reads the pooled [CLS] vector; has_pooler must be true")
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What sits on the encoder: the pooler, if there is one, and the parts of the head."""
+        return tuple(
+            part for part in PARTS if (part == "pooler" and self.has_pooler) or part in HEADS[self.head].parts
+        )
 
 
 def _published_transformer() -> BertConfig:

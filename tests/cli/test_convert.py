@@ -7,7 +7,7 @@ import pytest
 
 from glassbert.cli.main import main
 from glassbert.inference.translator import load_translator
-from glassbert.interop.translator import write_translator
+from glassbert.interop.folder import write_model
 from helpers.full_disk import disk
 from helpers.oracles import make_oracle, save_oracle
 from helpers.sentence_pairs import (
@@ -86,14 +86,11 @@ def test_a_model_and_a_target_that_do_not_fit_are_refused(
     recurrent = tmp_path / "recurrent"
     recurrent.mkdir()
     tokenizer = small_tokenizer()
-    write_translator(small_lstm(vocab_size=len(tokenizer)), tokenizer, recurrent, run={})
+    write_model(small_lstm(vocab_size=len(tokenizer)), tokenizer, recurrent, run={})
     capsys.readouterr()
-    assert f"{bert} holds no translator" in fails(capsys, 4, bert, out, "--to", "ctranslate2")
+    assert f"{bert} is a BERT, not a translator" in fails(capsys, 4, bert, out, "--to", "ctranslate2")
     assert "this is an LSTM; nothing was written" in fails(capsys, 4, recurrent, out, "--to", "ctranslate2")
-    for translator in (folder, recurrent):
-        told = fails(capsys, 2, translator, out)
-        assert f"{translator} is a translator, which only `--to ctranslate2` can convert" in told
-    assert "no config.json in nowhere" in fails(capsys, 4, "nowhere", out, "--to", "ctranslate2")
+    assert "no folder nowhere" in fails(capsys, 4, "nowhere", out, "--to", "ctranslate2")
     assert "dtype='int8'; expected one of float32" in fails(capsys, 2, bert, out, "--dtype", "int8")
     assert "onnx" in fails(capsys, 2, folder, out, "--to", "onnx")
     assert not out.exists()

@@ -8,9 +8,13 @@ from glassbert.cli import convert, corpus, tokenize, vocab
 from glassbert.cli.main import main
 from glassbert.errors import ModelError
 from glassbert.inference import loading
+from glassbert.interop import families
+from glassbert.interop import folder as model_folders
+from glassbert.interop.folder import write_model
 from glassbert.model_names import model_folder
 from helpers.oracles import make_oracle, save_oracle
-from helpers.sentence_pairs import write_arbitrary_translator
+from helpers.sentence_pairs import small_tokenizer, write_arbitrary_translator
+from helpers.small_translators import small_transformer
 
 VERBS = {
     "fill": (loading, ["fill", "nickname", "a [MASK]"]),
@@ -34,39 +38,60 @@ def test_a_name_means_the_same_to_every_verb(
     assert main(arguments) == 4, "there is no such folder"
     asked = []
 
-    def named(model: str) -> Path:
-        asked.append(model)
+    def named(model: str | Path) -> Path:
+        asked.append(str(model))
         return folder if model == "nickname" else Path(model)
 
-    monkeypatch.setattr(module, "model_folder", named)
+    for home in (module, families, model_folders):
+        monkeypatch.setattr(home, "model_folder", named, raising=False)
     assert main(arguments) == 0
-    assert asked == ["nickname"]
+    assert "nickname" in asked
 
 
 def test_a_path_is_a_folder() -> None:
     assert model_folder("some/folder") == Path("some/folder")
 
 
+@pytest.mark.parametrize("kind", ["marian", "own"])
 @pytest.mark.parametrize(
-    "arguments",
-    [["fill", "MODEL", "a [MASK]"], ["embed", "MODEL", "texts.txt"], ["predict", "MODEL", "texts.txt"]],
-    ids=lambda arguments: arguments[0],
+    "command",
+    [
+        "predict MODEL texts.txt",
+        "embed MODEL texts.txt",
+        "fill MODEL [MASK]",
+        "tokenize MODEL a",
+        "vocab inspect MODEL",
+        "vocab extend MODEL --words texts.txt --out out",
+        "corpus build texts.txt --tokenizer MODEL --out out",
+        "corpus check texts.txt --tokenizer MODEL",
+        "train classify --model MODEL --train rows.tsv --dev rows.tsv --out out",
+    ],
 )
-def test_a_verb_of_encoders_names_a_translator_as_such(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_every_verb_for_encoders_sends_a_translator_to_its_own_verb(
+    command: str,
+    kind: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("texts.txt").write_text("a\n")
+    Path("texts.txt").write_text("one\ntwo\n")
+    Path("rows.tsv").write_text("text\tlabel\none\tgood\ntwo\tbad\n")
     Path("MODEL").mkdir()
-    write_arbitrary_translator(Path("MODEL"))
-    assert main(arguments) == 4
-    expected = "glassbert: MODEL is a translator; use `translate`, or name a BERT\n"
-    assert capsys.readouterr().err == expected
+    if kind == "marian":
+        write_arbitrary_translator(Path("MODEL"))
+    else:
+        network = small_transformer(norm_position="pre", vocab_size=320)
+        write_model(network, small_tokenizer(), "MODEL", run={})
+    assert main(command.split()) == 4
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error == "glassbert: MODEL is a translator; use `glassbert translate MODEL`"
+    assert not Path("out").exists()
 
 
 def test_translate_names_an_encoder_as_such(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["translate", "demo", "texts.txt"]) == 4
-    expected = "glassbert: demo holds no translator; train one with `glassbert train translate`\n"
+    expected = "glassbert: demo is a BERT, not a translator; train one with `glassbert train translate`\n"
     assert capsys.readouterr().err == expected
 
 

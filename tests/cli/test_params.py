@@ -11,10 +11,8 @@ import pytest
 
 from glassbert.cli.main import main
 from glassbert.config import ModelConfig, TransformerConfig, preset
-from glassbert.interop.config_json import write_config
-from glassbert.interop.huggingface import state_for_file
-from glassbert.interop.translator_config import write_marian_config
-from glassbert.interop.weights import write_weights
+from glassbert.interop.folder import write_network
+from glassbert.interop.marian_config import write_marian_config
 from glassbert.model.init import new_bert
 
 COMMAND = [
@@ -42,8 +40,7 @@ def folder(tmp_path: Path) -> Path:
         encoder=preset("tiny", vocab_size=90, max_position_embeddings=64), head="mlm", has_pooler=False
     )
     network = new_bert(config, seed=0)
-    (tmp_path / "config.json").write_text(json.dumps(write_config(config, "float32")), encoding="utf-8")
-    write_weights(state_for_file(network), tmp_path / "model.safetensors")
+    write_network(network, tmp_path)
     return tmp_path
 
 

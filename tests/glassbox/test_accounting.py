@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from glassbert.config import PRESETS, BertConfig, Head, ModelConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.glassbox.accounting import Accounting, Group, params
-from glassbert.interop.config_json import write_config
+from glassbert.interop.bert_config import write_bert_config
 from glassbert.model.bert import Bert
 from helpers.oracles import CLASSES, make_oracle
 
@@ -137,7 +137,7 @@ def test_the_table_is_the_network(config: ModelConfig, tmp_path_factory: pytest.
     # Only a bare encoder's config.json tells of its pooler; of others the head does.
     needs_pooler = config.head in ("pretraining", "nsp", "classify")
     config = replace(config, has_pooler=config.has_pooler if config.head == "none" else needs_pooler)
-    path.write_text(json.dumps(write_config(config, "float32")), encoding="utf-8")
+    path.write_text(json.dumps(write_bert_config(config, "float32")), encoding="utf-8")
     with torch.device("meta"):
         network = Bert(config)
     accounting = params(path)
@@ -247,7 +247,7 @@ def add(name: str, *shape: int) -> Callable[[Tensors], None]:
             {},
             r"bert\.pooler\.dense\.bias has shape \(31,\); expected \(32,\)",
         ),
-        (add("bert.adapter.weight", 3), {}, r"bert\.adapter\.weight \(3,\) is no tensor of BERT"),
+        (add("bert.adapter.weight", 3), {}, r"bert\.adapter\.weight \(3,\) is no tensor of a BERT"),
         (
             drop("bert.pooler.dense.bias"),
             {},

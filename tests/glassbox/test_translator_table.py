@@ -15,9 +15,8 @@ from safetensors.torch import load_file, save_file
 from glassbert.config import TRANSLATOR_PRESETS, BertConfig, LstmConfig, TransformerConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.glassbox.accounting import Accounting, Group, params
-from glassbert.interop.seq2seq import Network, build_network, write_network
-from glassbert.interop.stored import read_stored
-from glassbert.interop.translator_config import write_marian_config
+from glassbert.interop.folder import TranslatorFolder, TranslatorNetwork, write_network
+from glassbert.interop.marian_config import write_marian_config
 from glassbert.model.lstm import Lstm
 from glassbert.model.seq2seq import Transformer
 from helpers.small_translators import KINDS, small_network, small_transformer
@@ -150,7 +149,9 @@ def test_a_run_folder_stands_for_its_best_model(tmp_path: Path) -> None:
 Tensors = dict[str, torch.Tensor]
 
 
-def changed(folder: Path, network: Network, change: Callable[[Tensors], None], **config: Any) -> Path:
+def changed(
+    folder: Path, network: TranslatorNetwork, change: Callable[[Tensors], None], **config: Any
+) -> Path:
     """Write a model whose tensors, or config, were changed after the fact."""
     write_network(network, folder)
     tensors = load_file(folder / "model.safetensors")
@@ -169,7 +170,7 @@ def test_what_older_files_of_marian_hold_besides_is_told_and_counted_once(tmp_pa
 
     network = small_transformer()
     folder = changed(tmp_path, network, change)
-    build_network(read_stored(folder))  # such a file is read
+    TranslatorFolder.open(folder).build()  # such a file is read
     accounting = params(folder)
     assert accounting.total == sum(parameter.numel() for parameter in network.parameters())
     twice = next(note for note in accounting.notes if note.startswith("Stored twice"))
@@ -190,7 +191,12 @@ def add(name: str, *shape: int) -> Callable[[Tensors], None]:
 @pytest.mark.parametrize(
     ("kind", "change", "config", "message"),
     [
-        ("post", add("model.adapter.weight", 3), {}, r"model\.adapter\.weight \(3,\) is no tensor of Marian"),
+        (
+            "post",
+            add("model.adapter.weight", 3),
+            {},
+            r"model\.adapter\.weight \(3,\) is no tensor of a Marian translator",
+        ),
         ("post", drop("model.shared.weight"), {}, r"asks for model\.shared\.weight \(20, 16\), which the fi"),
         ("post", add("lm_head.weight", 19, 16), {}, r"weight has shape \(\d\d, 16\); expected \(\d\d, 16\)"),
         ("post", add("final_logits_bias", 1, 19), {}, r"final_logits_bias has shape \(19,\); expected \(20,"),

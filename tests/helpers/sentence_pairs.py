@@ -9,7 +9,7 @@ import torch
 from glassbert.config import BertConfig, TransformerConfig
 from glassbert.data.pair_batches import EncodedPairs, encode_pairs
 from glassbert.data.sentence_pairs import SentencePair
-from glassbert.interop.translator import write_translator
+from glassbert.interop.folder import write_model
 from glassbert.model.init import new_transformer
 from glassbert.model.seq2seq import Transformer
 from glassbert.text.bpe.learn import SubwordSettings, learn_subwords
@@ -86,5 +86,5 @@ def write_arbitrary_translator(folder: Path) -> Path:
     network = small_network(seed=4)
     with torch.no_grad():
         network.output.bias[1] = 2.5
-    write_translator(network, small_tokenizer(), folder, run={"note": "random"})
+    write_model(network, small_tokenizer(), folder, run={"note": "random"})
     return folder

@@ -222,5 +222,5 @@ def test_a_folder_without_a_translator_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"no config\.json"):
         load_translator(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(ModelError, match="holds no translator; train one with `glassbert train translate`"):
+    with pytest.raises(ModelError, match="is a BERT, not a translator; train one with `glassbert train"):
         load_translator(tmp_path)

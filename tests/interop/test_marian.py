@@ -7,9 +7,9 @@ import transformers
 from hypothesis import given, settings
 
 from glassbert.inference.decode import Decoder, DecodeSettings
-from glassbert.interop.marian import to_marian
-from glassbert.interop.seq2seq import build_network, write_network
-from glassbert.interop.stored import read_stored
+from glassbert.interop.build import tensors_for_file
+from glassbert.interop.families import MARIAN
+from glassbert.interop.folder import TranslatorFolder, write_network
 from glassbert.model.layout import Batch, unpack
 from glassbert.model.seq2seq import Transformer
 from helpers.small_translators import END, START, VOCAB_SIZE, small_transformer, sources
@@ -58,7 +58,7 @@ def ours(marian: transformers.MarianMTModel, tmp_path_factory: pytest.TempPathFa
 
 def read_back(marian: transformers.MarianMTModel, folder: Path) -> Transformer:
     marian.save_pretrained(folder)
-    network = build_network(read_stored(folder))
+    network = TranslatorFolder.open(folder).build()[0]
     assert isinstance(network, Transformer)
     return network
 
@@ -121,7 +121,7 @@ def test_a_folder_of_ours_loads_as_marian_with_the_same_numbers(tmp_path: Path) 
     with torch.no_grad():
         logits = network.output(network(source, target))
     torch.testing.assert_close(logits_of(marian, source, target), logits, atol=1e-5, rtol=1e-5)
-    again = build_network(read_stored(tmp_path))
+    again = TranslatorFolder.open(tmp_path).build()[0]
     assert again.config == network.config
     for name, value in network.state_dict().items():
         assert torch.equal(again.state_dict()[name], value), name
@@ -132,5 +132,5 @@ def test_the_table_of_names_knows_every_tensor_of_marian(
 ) -> None:
     theirs = {name: tuple(value.shape) for name, value in marian.state_dict().items()}
     tied = {name for name in theirs if "embed_" in name or name == "lm_head.weight"}
-    names = {name: tuple(value.shape) for name, value in to_marian(ours.state_dict()).items()}
+    names = {name: tuple(value.shape) for name, value in tensors_for_file(MARIAN, ours).items()}
     assert names == {name: shape for name, shape in theirs.items() if name not in tied}

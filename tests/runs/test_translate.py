@@ -14,8 +14,7 @@ from safetensors.torch import load_file
 
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.inference.translator import best_targets, load_translator
-from glassbert.interop.seq2seq import build_network
-from glassbert.interop.stored import read_stored
+from glassbert.interop.folder import TranslatorFolder
 from glassbert.metrics.translation import translation
 from glassbert.runs.average import average_networks
 from glassbert.runs.run import RunResult, carry_out
@@ -239,7 +238,7 @@ def test_a_model_is_gone_on_with_in_its_own_vocabulary(
     del settings["vocabulary"], settings["task"]
     settings["model"] = {"start": str(finished[0] / "best")}
     run(tmp_path, settings)
-    before, after = (build_network(read_stored(folder / "best")) for folder in (finished[0], tmp_path))
+    before, after = (TranslatorFolder.open(folder / "best").build()[0] for folder in (finished[0], tmp_path))
     torch.testing.assert_close(before.output.weight, after.output.weight)
     assert load_translator(tmp_path).tokenizer.pieces == load_translator(finished[0]).tokenizer.pieces
     settings["model"]["hidden_size"] = 16

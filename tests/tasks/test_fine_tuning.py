@@ -6,8 +6,7 @@ import pytest
 
 from glassbert.data.examples import AnswerExample, TextExample
 from glassbert.errors import UserError
-from glassbert.interop.huggingface import build
-from glassbert.interop.stored import read_stored
+from glassbert.interop.folder import EncoderFolder
 from glassbert.tasks.answer.predictions import AnswerPrediction
 from glassbert.tasks.answer.settings import AnswerSettings
 from glassbert.tasks.answer.task import Extract
@@ -34,7 +33,8 @@ def small_task(folder: Path, **settings: Any) -> FineTune[TextExample, ClassPred
         "classify", ClassifySettings(**settings), tokenizer, rows, dev, max_length=40
     )
     spec = task.head()
-    bert, _ = build(read_stored(folder), head=spec.head, labels=spec.labels, problem_type=spec.problem_type)
+    start = EncoderFolder.open(folder)
+    bert, _ = start.build(head=spec.head, labels=spec.labels, problem_type=spec.problem_type)
     return FineTune(bert, tokenizer, task, rows, dev, batch_size=16, batch_tokens=4096, seed=0)
 
 
@@ -45,7 +45,7 @@ def answering_task(
     task, _ = Extract.for_training(
         "answer", AnswerSettings(metric=metric), tokenizer, rows, dev, max_length=40
     )
-    bert, _ = build(read_stored(folder), head="answer")
+    bert, _ = EncoderFolder.open(folder).build(head="answer")
     return FineTune(bert, tokenizer, task, rows, dev, batch_size=16, batch_tokens=4096, seed=0)
 
 

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from glassbert.data.pair_batches import TranslateObjective
-from glassbert.interop.huggingface import build
-from glassbert.interop.stored import read_stored
+from glassbert.interop.folder import EncoderFolder
 from glassbert.model.tap import Tap
 from glassbert.tasks.answer.task import AnswerSettings, Extract
 from glassbert.tasks.classify.task import Classify, ClassifySettings
@@ -32,8 +31,8 @@ def fine_tuning(name: str, kind: Any, settings: Any, rows: Any) -> Callable[[Pat
         tokenizer = small_tokenizer(VOCAB_SIZE)
         task, _ = kind.for_training(name, settings, tokenizer, rows, [], max_length=40)
         spec = task.head()
-        bert, _ = build(
-            read_stored(folder), head=spec.head, labels=spec.labels, problem_type=spec.problem_type
+        bert, _ = EncoderFolder.open(folder).build(
+            head=spec.head, labels=spec.labels, problem_type=spec.problem_type
         )
         return FineTune(bert, tokenizer, task, rows, [], batch_size=8, batch_tokens=4096, seed=0)
 

@@ -41,9 +41,9 @@ def convert(
     if to == "ctranslate2":
         _export(folder, destination, dtype, force, json)
         return
-    from glassbert.interop.folder import convert as convert_folder
+    from glassbert.interop.convert import convert as convert_folder
 
-    report = convert_folder(folder, destination, dtype=dtype, may_replace=force)
+    report = convert_folder(folder, destination, dtype=dtype, overwrite=force)
     if json:
         print_json(
             {

@@ -12,6 +12,7 @@ from rich.progress import TextColumn
 
 from glassbert.cli.input import num_processes
 from glassbert.cli.output import print_json, progress_bar, remark
+from glassbert.interop.families import encoder_folder
 from glassbert.text.documents import Form
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def build(files: list[Path], /, *, options: BuildOptions) -> None:
         with _reading("build") as on_read:
             built = build_corpus(
                 files,
-                tokenizer=options.tokenizer,
+                tokenizer=encoder_folder(options.tokenizer),
                 out=options.out,
                 form=options.form,
                 segmenter=options.segmenter,
@@ -113,7 +114,7 @@ def check(
         report = check_corpus(
             files,
             form=form,
-            tokenizer=tokenizer,
+            tokenizer=None if tokenizer is None else encoder_folder(tokenizer),
             processes=num_processes(processes),
             log=remark,
             on_read=on_read,

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from glassbert.cli.output import print_json, remark, stdin_lines, tell_assumptions
 from glassbert.errors import UserError
-from glassbert.model_names import model_folder
+from glassbert.interop.families import encoder_folder
 from glassbert.text.truncate import Keep
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def tokenize(
 
     if text is None and pair is not None:
         raise UserError("got --pair without a text; give both: glassbert tokenize MODEL TEXT --pair TEXT")
-    tokenizer = Tokenizer.load(model_folder(model))
+    tokenizer = Tokenizer.load(encoder_folder(model))
     tell_assumptions(tokenizer)
     for number, source in enumerate(_sources(text), start=1):
         encoding = tokenizer.encode(source, pair, max_length=max_length, keep=keep)

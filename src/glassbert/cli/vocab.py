@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from glassbert.cli.input import num_processes
 from glassbert.cli.output import print_json, progress_bar, remark, tell_assumptions
-from glassbert.model_names import model_folder
+from glassbert.interop.families import encoder_folder
 from glassbert.storage import check_apart
 from glassbert.text.documents import Form
 
@@ -101,7 +101,7 @@ def inspect(
     from glassbert.text.inspection import inspect_text, inspect_vocabulary
     from glassbert.text.wordpiece.tokenizer import Tokenizer
 
-    tokenizer = Tokenizer.load(model_folder(folder))
+    tokenizer = Tokenizer.load(encoder_folder(folder))
     tell_assumptions(tokenizer)
     report = inspect_vocabulary(tokenizer)
     text_report = None
@@ -134,7 +134,7 @@ def extend(model: str, /, *, words: Path, out: Path, force: bool = False, json: 
     from glassbert.text.wordpiece.folder import holds_model
     from glassbert.text.wordpiece.tokenizer import Tokenizer
 
-    source = model_folder(model)
+    source = encoder_folder(model)
     tokenizer = Tokenizer.load(source)
     tell_assumptions(tokenizer)
     check_apart(source, out)

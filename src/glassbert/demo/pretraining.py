@@ -185,7 +185,7 @@ def _use(story: Story, model: "Model") -> None:
 
 
 def _hand_on(story: Story, folder: Path) -> None:
-    from glassbert.interop.folder import convert
+    from glassbert.interop.convert import convert
 
     convert(folder / "run" / "last", folder / "copy")
     names = sorted(path.name for path in (folder / "copy").iterdir())

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from glassbert.config import (
     PRESETS,
     TRANSLATOR_PRESETS,
     BertConfig,
-    Head,
     LstmConfig,
     ModelConfig,
     TransformerConfig,
@@ -17,28 +15,19 @@ from glassbert.config import (
 )
 from glassbert.errors import ModelError, UserError
 from glassbert.glassbox.accounting_notes import Findings, Language, write_notes
-from glassbert.glassbox.bert_table import TOPS, BertTable
+from glassbert.glassbox.bert_table import BertTable
 from glassbert.glassbox.cost import Cost, WeightMemory, cost, default_lengths, weight_memory
 from glassbert.glassbox.parameter_table import Group, Row
 from glassbert.glassbox.translator_table import LstmTable, TransformerTable
-from glassbert.glassbox.verify import StoredTensors, close, read_stored, without_tied_decoder
-from glassbert.interop.config_json import read_config
-from glassbert.interop.translator_config import is_encoder_decoder, read_translator_config
+from glassbert.glassbox.verify import StoredShapes, read_stored_shapes, verify
+from glassbert.heads import Part
+from glassbert.interop.families import family_of
 from glassbert.model_names import model_folder
 from glassbert.storage import read_json
 
 __all__ = ["Accounting", "Group", "Row", "params"]
 
 AnyTable = BertTable | TransformerTable | LstmTable
-_TOPS_OF_HEAD: dict[Head, tuple[str, ...]] = {
-    "none": (),
-    "pretraining": ("mlm", "nsp"),
-    "mlm": ("mlm",),
-    "nsp": ("nsp",),
-    "classify": ("labels",),
-    "tag": ("labels",),
-    "answer": ("span",),
-}
 
 
 @dataclass(frozen=True)
@@ -99,7 +88,7 @@ def params(source: str | Path, *, language: Language = "en") -> Accounting:
     if isinstance(source, Path) or "/" in source or "\\" in source or path.suffix == ".json":
         raise ModelError(f"no file or folder {source}; expected a config.json or a model folder")
     if source in TRANSLATOR_PRESETS:
-        return _account(source, _translator_table(TRANSLATOR_PRESETS[source]), language, is_preset=True)
+        return _account(source, _table(TRANSLATOR_PRESETS[source]), language, is_preset=True)
     if source.removeprefix("bert-") not in {name.removeprefix("bert-") for name in PRESETS}:
         names = ", ".join((*PRESETS, *TRANSLATOR_PRESETS))
         raise UserError(f"no preset and no path {source!r}; expected a path or one of {names}")
@@ -108,55 +97,47 @@ def params(source: str | Path, *, language: Language = "en") -> Accounting:
 
 def _of_config_file(path: Path, language: Language) -> Accounting:
     data = read_json(path)
-    if is_encoder_decoder(data):
-        return _account(str(path), _translator_table(read_translator_config(data, str(path))), language)
-    config = read_config(data, str(path))
-    # Without these a file tells the shape of an encoder, as a preset does, and not what sits on it.
+    config, notes = family_of(data).read_config(data, str(path))
+    # Without these a file says the shape of an encoder, as a preset does, and not what sits on it.
     is_whole_model = bool(data.get("architectures")) or "has_pooler" in data
-    table = BertTable(config.encoder, _tops(config) if is_whole_model else (), len(config.labels))
-    return _account(str(path), table, language)
+    if isinstance(config, ModelConfig) and not is_whole_model:
+        return _account(str(path), BertTable(config.encoder), language, remarks=notes)
+    return _account(str(path), _table(config), language, remarks=notes)
 
 
 def _of_folder(folder: Path, language: Language) -> Accounting:
-    data, config_path, stored = read_stored(folder)
-    if is_encoder_decoder(data):
-        table: AnyTable = _translator_table(read_translator_config(data, str(config_path)))
-        spare: tuple[str, ...] = ()
-    else:
-        table, stored, spare = _bert_of_folder(folder, data, config_path, stored)
-    close(stored, table.shapes, folder)
-    return _account(str(folder), table, language, stored, spare)
+    from glassbert.interop.folder import ModelFolder  # imports torch
+
+    found = ModelFolder.open(folder)
+    stored, config = read_stored_shapes(found), found.config
+    table = _table(config)
+    spare: tuple[Part, ...] = ()
+    if isinstance(config, ModelConfig):
+        shape = config.encoder
+        if shape.tie_word_embeddings:
+            stored = stored.without("mlm.decoder.weight", (shape.vocab_size, shape.hidden_size))
+        # Files often hold more than their architecture uses, such as the pooler of a `BertForMaskedLM`.
+        spare = tuple(part for part in stored.parts if part not in config.parts)
+        num_labels = len(config.labels) or stored.shapes.get("labels.dense.bias", (0,))[0]
+        table = BertTable(shape, (*config.parts, *spare), num_labels)
+    verify(stored, table.shapes)
+    return _account(str(folder), table, language, stored, spare, remarks=stored.remarks)
 
 
-def _bert_of_folder(
-    folder: Path, data: Mapping[str, Any], config_path: Path, stored: StoredTensors
-) -> tuple[BertTable, StoredTensors, tuple[str, ...]]:
-    """Return the table of a BERT, its tensors, and what of them its architecture does not use."""
-    config = read_config(data, str(config_path), stored.file_names)
-    encoder = config.encoder
-    if encoder.tie_word_embeddings:
-        stored = without_tied_decoder(stored, folder, (encoder.vocab_size, encoder.hidden_size))
-    # Files often hold more than their architecture uses, such as the pooler of a `BertForMaskedLM`.
-    spare = tuple(top for top in TOPS if top in stored.parts and top not in _tops(config))
-    num_labels = len(config.labels) or stored.shapes.get("labels.dense.bias", (0,))[0]
-    return BertTable(encoder, (*_tops(config), *spare), num_labels), stored, spare
-
-
-def _translator_table(config: TransformerConfig | LstmConfig) -> TransformerTable | LstmTable:
+def _table(config: ModelConfig | TransformerConfig | LstmConfig) -> AnyTable:
+    if isinstance(config, ModelConfig):
+        return BertTable(config.encoder, config.parts, len(config.labels))
     return LstmTable(config) if isinstance(config, LstmConfig) else TransformerTable(config)
-
-
-def _tops(config: ModelConfig) -> tuple[str, ...]:
-    return ("pooler",) * config.has_pooler + _TOPS_OF_HEAD[config.head]
 
 
 def _account(
     source: str,
     table: AnyTable,
     language: Language,
-    stored: StoredTensors | None = None,
-    spare: tuple[str, ...] = (),
+    stored: StoredShapes | None = None,
+    spare: tuple[Part, ...] = (),
     *,
+    remarks: tuple[str, ...] = (),
     is_preset: bool = False,
 ) -> Accounting:
     """Add up ``table`` and say what is in it."""
@@ -180,6 +161,7 @@ def _account(
                 excludes={group.name: group.count for group in table.uncounted},
                 stored=stored,
                 spare=spare,
+                remarks=remarks,
                 is_preset=is_preset,
             ),
         ),

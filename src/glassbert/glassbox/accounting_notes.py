@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from glassbert.config import BertConfig, LstmConfig, TransformerConfig
-from glassbert.glassbox.verify import StoredTensors
+from glassbert.glassbox.verify import StoredShapes
 
 Language = Literal["en", "zh"]
 
@@ -19,10 +19,12 @@ class Findings:
     includes: tuple[str, ...]
     excludes: Mapping[str, int]
     """What an encoder may carry and the total does not count, with its parameters."""
-    stored: StoredTensors | None
-    """The weight file that the table was closed against."""
+    stored: StoredShapes | None
+    """The weight file that the table was verified against."""
     spare: tuple[str, ...]
     """What the file holds beyond what its architecture uses."""
+    remarks: tuple[str, ...] = ()
+    """What the readers of config.json and of the weights noticed."""
     is_preset: bool = False
 
 
@@ -35,6 +37,8 @@ def _notes(findings: Findings) -> Iterator[dict[Language, str]]:
     yield _contents(findings)
     if findings.stored is not None:
         yield from _file(findings.stored, findings)
+    for remark in findings.remarks:
+        yield {"en": remark, "zh": remark}
     config = findings.config
     if isinstance(config, BertConfig):
         yield from _of_encoder(config)
@@ -78,15 +82,13 @@ def _contents(findings: Findings) -> dict[Language, str]:
     }
 
 
-def _file(stored: StoredTensors, findings: Findings) -> Iterator[dict[Language, str]]:
+def _file(stored: StoredShapes, findings: Findings) -> Iterator[dict[Language, str]]:
     yield {
         "en": f"Closed against the file: its {len(stored.shapes)} tensors have the shapes that config.json "
         f"foretells and hold {findings.total:,} numbers, the total.",
         "zh": f"已与权重文件核对：{len(stored.shapes)} 个张量的形状与 config.json 推算的完全一致，"
         f"共 {findings.total:,} 个数，等于总数。",
     }
-    for remark in stored.remarks:
-        yield {"en": remark, "zh": remark}
     if stored.repeated:
         names = ", ".join(stored.repeated)
         yield {

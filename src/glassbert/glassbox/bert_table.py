@@ -8,16 +8,15 @@ from dataclasses import dataclass
 
 from glassbert.config import BertConfig
 from glassbert.glassbox.parameter_table import Group, Row, Table
+from glassbert.heads import HEADS, PARTS, Layer, Part
 
-# What may sit on the encoder, in the order of the table.
-TOPS = ("pooler", "mlm", "nsp", "labels", "span")
 # Each published way to count, with what it has on the encoder.
-_PUBLISHED: dict[str, tuple[str, ...]] = {
+_PUBLISHED: dict[str, tuple[Part, ...]] = {
     "encoder": (),
     "with pooler": ("pooler",),
-    "with pooler, MLM and NSP heads": ("pooler", "mlm", "nsp"),
+    "with pooler, MLM and NSP heads": ("pooler", *HEADS["pretraining"].parts),
 }
-_PUBLISHED_TOPS = frozenset(top for added in _PUBLISHED.values() for top in added)
+_PUBLISHED_PARTS = frozenset(part for added in _PUBLISHED.values() for part in added)
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class BertTable(Table):
     """All layers of a BERT."""
 
     config: BertConfig
-    tops: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
     """What sits on the encoder."""
     num_labels: int = 0
 
@@ -38,25 +37,27 @@ class BertTable(Table):
             "D": self.config.hidden_size,
             "I": self.config.intermediate_size,
         }
-        return letters | {"C": self.num_labels} if "labels" in self.tops else letters
+        return letters | {"C": self.num_labels} if "labels" in self.parts else letters
 
     @property
     def includes(self) -> tuple[str, ...]:
-        return ("embeddings", "encoder", *(top for top in TOPS if top in self.tops))
+        return ("embeddings", "encoder", *(part for part in PARTS if part in self.parts))
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        return (*self._encoder(), *(self._top(top) for top in TOPS if top in self.tops))
+        return (*self._encoder(), *(self._part(part) for part in PARTS if part in self.parts))
 
     @property
     def uncounted(self) -> tuple[Group, ...]:
-        return tuple(self._top(top) for top in TOPS if top in _PUBLISHED_TOPS and top not in self.tops)
+        missing = [part for part in PARTS if part in _PUBLISHED_PARTS and part not in self.parts]
+        return tuple(self._part(part) for part in missing)
 
     @property
     def totals(self) -> dict[str, int]:
         encoder = sum(group.count for group in self._encoder())
         return {
-            name: encoder + sum(self._top(top).count for top in added) for name, added in _PUBLISHED.items()
+            name: encoder + sum(self._part(part).count for part in added)
+            for name, added in _PUBLISHED.items()
         }
 
     def _encoder(self) -> Iterator[Group]:
@@ -74,18 +75,14 @@ class BertTable(Table):
             yield self._lookup("position", "encoder.embeddings.position", "P")
         yield self._norm("norm", "encoder.embeddings.norm")
 
-    def _top(self, name: str) -> Group:
-        """Return one of the `TOPS`, whether or not this table counts it."""
-        if name == "mlm":
-            return Group(name, tuple(self._mlm()))
-        outputs = {"pooler": "D", "nsp": "2", "labels": "C", "span": "2"}[name]
-        module = name if name in ("nsp", "span") else f"{name}.dense"
-        return Group(name, (self._linear("dense", "head", module, "D", outputs),))
+    def _part(self, name: Part) -> Group:
+        """Return one of the `PARTS`, whether or not this table counts it."""
+        return Group(name, tuple(map(self._layer, PARTS[name])))
 
-    def _mlm(self) -> Iterator[Row]:
-        yield self._linear("dense", "head", "mlm.dense", "D", "D")
-        yield self._norm("norm", "mlm.norm")
-        if self.config.tie_word_embeddings:
-            yield self._tied("decoder", "mlm.decoder")
-        else:
-            yield self._linear("decoder", "head", "mlm.decoder", "D", "V")
+    def _layer(self, layer: Layer) -> Row:
+        name = layer.name.partition(".")[2] or "dense"
+        if layer.outputs is None:
+            return self._norm(name, layer.name)
+        if layer.is_tied and self.config.tie_word_embeddings:
+            return self._tied(name, layer.name)
+        return self._linear(name, "head", layer.name, "D", layer.outputs)

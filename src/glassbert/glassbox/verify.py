@@ -1,80 +1,64 @@
-"""Closing a parameter table against a weight file: every tensor must be there, with the shape foretold."""
+"""Verifying a parameter table against a weight file: every tensor must be there, with the shape predicted."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from glassbert.errors import ModelError
-from glassbert.interop.names import modernise, nearest, to_ours, to_theirs
-from glassbert.interop.translator_config import is_encoder_decoder
-from glassbert.storage import read_json
+from glassbert.heads import PARTS, Part
+from glassbert.interop.family import Family
+from glassbert.interop.names import nearest
 
-DECODER = "mlm.decoder.weight"
+if TYPE_CHECKING:
+    from glassbert.interop.folder import ModelFolder
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Spelling:
-    """How the files of one kind of model name their tensors."""
-
-    kind: str
-    to_theirs: Callable[[str], str]
-    to_ours: Callable[[str], str | None]
-    """None for what such a model does not have; two names may mean one tensor."""
-    is_buffer: Callable[[str], bool]
-    """Whether a tensor is no weight."""
-
-
-def _bert_to_ours(name: str) -> str | None:
-    modern = modernise(name)
-    assert modern is not None
-    return to_ours(modern)
-
-
-_BERT = Spelling("BERT", to_theirs, _bert_to_ours, lambda name: modernise(name) is None)
-_OWN = Spelling("a translator", str, str, lambda name: False)
-
-
-@dataclass(frozen=True)
-class StoredTensors:
+class StoredShapes:
     """The shapes in a weight file, under our names."""
 
+    folder: Path
+    family: Family[Any]
     shapes: dict[str, Shape]
-    spelling: Spelling
     repeated: tuple[str, ...] = ()
-    """Names in the file of tensors that stand there a second time; they are counted once."""
+    """Names in the file of tensors that it holds a second time; they are counted once."""
     buffers: tuple[str, ...] = ()
     """Names in the file of tensors that are no weights."""
     remarks: tuple[str, ...] = ()
-    """What the reader passed over."""
+    """What else the reader noticed."""
 
     @property
-    def parts(self) -> frozenset[str]:
-        """What the file holds beside the encoder: pooler, mlm, nsp, labels, span."""
-        return frozenset(name.split(".")[0] for name in self.shapes) - {"encoder"}
+    def parts(self) -> tuple[Part, ...]:
+        """What the file holds beside the encoder."""
+        found = {name.split(".")[0] for name in self.shapes}
+        return tuple(part for part in PARTS if part in found)
 
-    @property
-    def file_names(self) -> Iterable[str]:
-        """The tensors' names as files spell them now."""
-        return map(self.spelling.to_theirs, self.shapes)
+    def without(self, name: str, shape: Shape) -> "StoredShapes":
+        """Return the same without a copy of a tied tensor, which some files keep; it must have ``shape``."""
+        if name not in self.shapes:
+            return self
+        theirs = self.family.to_theirs(name)
+        _check_shape(self.folder, theirs, self.shapes[name], shape)
+        others = {other: shape for other, shape in self.shapes.items() if other != name}
+        return replace(self, shapes=others, repeated=(*self.repeated, theirs))
 
 
-def read_stored(folder: Path) -> tuple[Mapping[str, Any], Path, StoredTensors]:
-    """Return the content of a model folder's config, its path, and the shapes of the weights."""
-    config, config_path, stored_shapes, remarks = _read(folder)
-    spelling = _spelling(config)
+def read_stored_shapes(found: "ModelFolder") -> StoredShapes:
+    """Return the shapes of a folder's weights."""
+    family, folder = found.family, found.path
     shapes: dict[str, Shape] = {}
     repeated, buffers = [], []
-    for file_name, shape in stored_shapes.items():
-        if spelling.is_buffer(file_name):
+    for file_name, shape in found.stored.shapes.items():
+        if family.is_buffer(file_name):
             buffers.append(file_name)
             continue
-        name = spelling.to_ours(file_name)
+        name = family.to_ours(file_name)
         if name is None:
             raise ModelError(
-                f"{folder}: {file_name} {shape} is no tensor of {spelling.kind}; the table cannot place it"
+                f"{folder}: {file_name} {shape} is no tensor of {family.name}; the table has no place for it"
             )
         if name == "output.bias" and shape[:1] == (1,):
             shape = shape[1:]  # Marian keeps it as a row
@@ -82,63 +66,37 @@ def read_stored(folder: Path) -> tuple[Mapping[str, Any], Path, StoredTensors]:
             _check_shape(folder, file_name, shape, shapes[name])
             repeated.append(file_name)
         shapes[name] = shape
-    return config, config_path, StoredTensors(shapes, spelling, tuple(repeated), tuple(buffers), remarks)
+    remarks = (*found.stored.notes, *found.config_notes, *_task_weights(folder))
+    return StoredShapes(folder, family, shapes, tuple(repeated), tuple(buffers), remarks)
 
 
-def _spelling(config: Mapping[str, Any]) -> Spelling:
-    if not is_encoder_decoder(config):
-        return _BERT
-    if config.get("model_type") != "marian":
-        return _OWN
-    from glassbert.interop.marian import COMPUTED, from_marian_name, marian_name
-
-    return Spelling("Marian", marian_name, from_marian_name, lambda name: name in COMPUTED)
-
-
-def _read(folder: Path) -> tuple[Mapping[str, Any], Path, Mapping[str, Shape], tuple[str, ...]]:
+def _task_weights(folder: Path) -> tuple[str, ...]:
     # These import torch, which no other source of a table has to wait for.
     from glassbert.interop.folder import TASK_WEIGHTS
-    from glassbert.interop.stored import read_stored
-    from glassbert.interop.tf1.bundle import find_checkpoint
-    from glassbert.interop.weights import read_file, read_shapes
+    from glassbert.interop.weights import read_file
 
-    if find_checkpoint(folder) is None or any(folder.glob("*.safetensors")):
-        config_path = folder / "config.json"
-        remarks: tuple[str, ...] = ()
-        if (folder / TASK_WEIGHTS).is_file():
-            number = sum(tensor.numel() for _, tensor in read_file(folder / TASK_WEIGHTS))
-            remarks = (f"{TASK_WEIGHTS} holds {number:,} more, the task's own; they are not counted.",)
-        return read_json(config_path), config_path, read_shapes(folder), remarks
-    source = read_stored(folder)
-    shapes = {name: tuple(tensor.shape) for name, tensor in source.tensors.items()}
-    return source.config, source.config_path, shapes, source.notes
+    if not (folder / TASK_WEIGHTS).is_file():
+        return ()
+    number = sum(tensor.numel() for _, tensor in read_file(folder / TASK_WEIGHTS))
+    return (f"{TASK_WEIGHTS} holds {number:,} more, the task's own; they are not counted.",)
 
 
-def without_tied_decoder(stored: StoredTensors, folder: Path, shape: Shape) -> StoredTensors:
-    """Return ``stored`` without a copy of the token embedding, which some files keep as the MLM decoder."""
-    if DECODER not in stored.shapes:
-        return stored
-    _check_shape(folder, to_theirs(DECODER), stored.shapes[DECODER], shape)
-    others = {name: shape for name, shape in stored.shapes.items() if name != DECODER}
-    return replace(stored, shapes=others, repeated=(*stored.repeated, to_theirs(DECODER)))
-
-
-def close(stored: StoredTensors, expected: Mapping[str, Shape], folder: Path) -> None:
+def verify(stored: StoredShapes, expected: Mapping[str, Shape]) -> None:
     """Raise unless the file holds exactly the ``expected`` tensors."""
-    spelled = stored.spelling.to_theirs
+    to_theirs, folder = stored.family.to_theirs, stored.folder
     for name, shape in expected.items():
         if name not in stored.shapes:
-            spare = [spelled(other) for other in stored.shapes if other not in expected]
-            guess = nearest(spelled(name), spare)
+            spare = [to_theirs(other) for other in stored.shapes if other not in expected]
+            guess = nearest(to_theirs(name), spare)
             hint = f"; it has {guess} instead" if guess else ""
             raise ModelError(
-                f"{folder}: config.json asks for {spelled(name)} {shape}, which the file lacks{hint}"
+                f"{folder}: config.json asks for {to_theirs(name)} {shape}, which the file lacks{hint}"
             )
-        _check_shape(folder, spelled(name), stored.shapes[name], shape)
+        _check_shape(folder, to_theirs(name), stored.shapes[name], shape)
     for name, shape in stored.shapes.items():
         if name not in expected:
             raise ModelError(
-                f"{folder}: the file holds {spelled(name)} {shape}, which config.json has no place for"
+                f"{folder}: the file holds {to_theirs(name)} {shape}, which config.json has no place for"
             )
 
 

@@ -1,20 +1,24 @@
 """`glassbert.load`: the model of a folder, ready to work."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from glassbert.errors import ModelError
 from glassbert.inference.loaded import Loaded
 from glassbert.inference.model import Model
 from glassbert.inference.model import load as load_encoder
 from glassbert.inference.places import Device, PrecisionName
 from glassbert.inference.translator import Translator, load_translator
-from glassbert.interop.translator_config import is_encoder_decoder
-from glassbert.model_names import hub_names, model_folder
-from glassbert.storage import read_json
+from glassbert.interop.folder import EncoderFolder, ModelFolder, TranslatorFolder
+from glassbert.model_names import hub_names
 
 L = TypeVar("L", bound=Loaded)
+_OPEN: dict[type[Loaded] | None, Callable[[str | Path], ModelFolder]] = {
+    None: ModelFolder.open,
+    Model: EncoderFolder.open,
+    Translator: TranslatorFolder.open,
+}
 
 
 @overload
@@ -57,12 +61,6 @@ def load(
         online: Fetch a name that is no folder from the Hugging Face hub; otherwise nothing uses the network.
     """
     with hub_names() if online else nullcontext():
-        folder = model_folder(name)
-    config = folder / "config.json"
-    is_translator = config.is_file() and is_encoder_decoder(read_json(config))
-    if is_translator and kind is Model:
-        raise ModelError(f"{name} is a translator; use `translate`, or name a BERT")
-    if kind is Translator and not is_translator:
-        raise ModelError(f"{name} holds no translator; train one with `glassbert train translate`")
-    make = load_translator if is_translator else load_encoder
-    return make(folder, device=device, precision=precision)
+        found = _OPEN[kind](name)
+    make = load_translator if isinstance(found, TranslatorFolder) else load_encoder
+    return make(found.path, device=device, precision=precision)

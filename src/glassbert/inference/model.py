@@ -19,19 +19,17 @@ from glassbert.inference.engine import Engine
 from glassbert.inference.loaded import Loaded
 from glassbert.inference.places import Device, PrecisionName
 from glassbert.inference.predict import as_examples, with_abstention
-from glassbert.interop.folder import TASK_WEIGHTS, check_vocabulary, copy_companions, read_run, write_model
-from glassbert.interop.huggingface import LoadReport, build
+from glassbert.interop.build import LoadReport
+from glassbert.interop.folder import TASK_WEIGHTS, EncoderFolder, copy_companions, write_model
 from glassbert.interop.sentence_transformers import (
     SentenceSettings,
     read_sentence_settings,
     write_sentence_settings,
 )
-from glassbert.interop.stored import read_stored
 from glassbert.interop.weights import save_tensors
 from glassbert.model.bert import Bert
 from glassbert.model.layout import Batch
 from glassbert.model.pooling import Pooling
-from glassbert.model_names import model_folder
 from glassbert.storage import new_folder
 from glassbert.tasks.fine_tuning import extra_of, load_task
 from glassbert.tasks.forward import decoded, raw_outputs
@@ -285,17 +283,16 @@ class Model(Loaded):
 
 def load(folder: str | Path, *, device: Device = "auto", precision: PrecisionName = "float32") -> Model:
     """Load a BERT's folder, the best model of a run folder, or `demo`."""
-    folder = model_folder(folder)
-    network, report = build(read_stored(folder))
-    tokenizer = Tokenizer.load(folder)
-    check_vocabulary(folder, tokenizer, network.config)
+    found = EncoderFolder.open(folder)
+    network, report = found.build()
+    tokenizer = found.tokenizer()
     return Model(
         network,
         tokenizer,
         report,
-        sentences=read_sentence_settings(folder, tokenizer.settings.lowercase),
-        folder=folder,
-        run=read_run(folder),
+        sentences=read_sentence_settings(found.path, tokenizer.settings.lowercase),
+        folder=found.path,
+        run=found.run,
         device=device,
         precision=precision,
     )

@@ -17,14 +17,12 @@ from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
 from glassbert.inference.loaded import Loaded
 from glassbert.inference.places import Device, PrecisionName
 from glassbert.interop.ctranslate2 import export_ctranslate2
-from glassbert.interop.seq2seq import Network
-from glassbert.interop.translator import read_translator, write_translator
-from glassbert.interop.translator_config import is_encoder_decoder
+from glassbert.interop.folder import TranslatorFolder, write_model
+from glassbert.interop.folder import TranslatorNetwork as Network
 from glassbert.model.layout import Batch
 from glassbert.model.packed import in_batches
 from glassbert.model.seq2seq import Transformer
-from glassbert.model_names import model_folder
-from glassbert.storage import new_folder, read_json
+from glassbert.storage import new_folder
 from glassbert.text.bpe.pieces import UNKNOWN
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
 
@@ -202,7 +200,7 @@ class Translator(Loaded):
             overwrite: Replace a folder that is not empty.
         """
         with new_folder(Path(folder), may_replace=overwrite) as new:
-            write_translator(self.network, self.tokenizer, new, run=self.run)
+            write_model(self.network, self.tokenizer, new, run=self.run)
 
     def export_ctranslate2(
         self, out: str | Path, *, quantization: str | None = None, overwrite: bool = False
@@ -336,9 +334,6 @@ def load_translator(
     folder: str | Path, *, device: Device = "auto", precision: PrecisionName = "float32"
 ) -> Translator:
     """Load a translator's folder, or the best model of a run folder."""
-    folder = model_folder(folder)
-    if not is_encoder_decoder(read_json(folder / "config.json")):
-        raise ModelError(f"{folder} holds no translator; train one with `glassbert train translate`")
-    network, tokenizer = read_translator(folder)
-    run = read_json(folder / "run.json") if (folder / "run.json").is_file() else {}
-    return Translator(network, tokenizer, run, folder=folder, device=device, precision=precision)
+    found = TranslatorFolder.open(folder)
+    network, tokenizer = found.build()[0], found.tokenizer()
+    return Translator(network, tokenizer, found.run, folder=found.path, device=device, precision=precision)

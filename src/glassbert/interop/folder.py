@@ -1,28 +1,35 @@
-"""Writing model folders: whole or not at all, readable by `transformers`, with where they came from."""
+"""A model folder: read, turned into a network, and written, whatever family it is of."""
 
-import json
 import shutil
-from collections.abc import Mapping
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
 import torch
 
-from glassbert.config import ModelConfig
+from glassbert.config import Head, LstmConfig, ModelConfig, ProblemType, TransformerConfig
 from glassbert.errors import ModelError, UserError
-from glassbert.interop.config_json import write_config
-from glassbert.interop.huggingface import LoadReport, build, state_for_file
-from glassbert.interop.sentence_transformers import read_sentence_settings
-from glassbert.interop.stored import StoredModel, read_stored
-from glassbert.interop.translator_config import is_encoder_decoder
+from glassbert.heads import HEADS, PARTS
+from glassbert.interop.build import LoadReport, build, tensors_for_file
+from glassbert.interop.card import model_card
+from glassbert.interop.families import check_kind, family_for, family_of
+from glassbert.interop.family import Config, Family, NamedTensors
+from glassbert.interop.stored import StoredModel, find_stored
 from glassbert.interop.weights import WEIGHTS, write_weights
 from glassbert.model.bert import Bert
-from glassbert.storage import check_apart, new_folder, read_json, sha256_of, write_atomically, write_json
+from glassbert.model.init import Network
+from glassbert.model.lstm import Lstm
+from glassbert.model.seq2seq import Transformer
+from glassbert.model_names import model_folder
+from glassbert.storage import read_json, write_atomically, write_json
+from glassbert.text.bpe.tokenizer import SubwordTokenizer
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.version import __version__
 
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+TranslatorNetwork = Transformer | Lstm
 TASK_WEIGHTS = "task.safetensors"
 """Weights that a task has beyond those of BERT; `transformers` does not read this file."""
 # What makes a folder one of sentence-transformers, and what a task has of its own; copied as they are.
@@ -35,107 +42,201 @@ COMPANIONS = (
 )
 
 
+@dataclass(frozen=True)
+class ModelFolder(ABC):
+    """A folder that holds a model; `EncoderFolder` or `TranslatorFolder`. Nothing big is read before use."""
+
+    stored: StoredModel
+    family: Family[Any]
+
+    @classmethod
+    def open(cls, name: str | Path, *, may_unpickle: bool = False) -> Self:
+        """Open a model folder, the best model of a run folder, or `demo`.
+
+        `EncoderFolder.open` refuses translators, `TranslatorFolder.open` refuses what does not translate.
+
+        Args:
+            may_unpickle: Also read pytorch_model.bin. Only `convert`, which a user runs knowingly, says so.
+        """
+        stored = find_stored(model_folder(name), may_unpickle=may_unpickle)
+        family = family_of(stored.config)
+        kind = TranslatorFolder if family.is_translator else EncoderFolder
+        if not issubclass(kind, cls):
+            check_kind(family, name, is_translator=cls is TranslatorFolder)
+        return cast(Self, kind(stored, family))
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self.stored.folder
+
+    @cached_property
+    def run(self) -> dict[str, Any]:
+        """What run.json says of how the model came to be, its task above all; empty if there is none."""
+        path = self.path / "run.json"
+        return read_json(path) if path.is_file() else {}
+
+    @property
+    @abstractmethod
+    def config(self) -> Config:
+        """The shape of the network."""
+
+    @abstractmethod
+    def tokenizer(self) -> Tokenizer | SubwordTokenizer:
+        """Return the folder's tokenizer; it must fit the network."""
+
+    @abstractmethod
+    def build(self) -> tuple[Network, LoadReport]:
+        """Make the network, ready for inference."""
+
+    @property
+    def config_notes(self) -> tuple[str, ...]:
+        """What the user should know of config.json."""
+        return self._read_config[1]
+
+    @cached_property
+    def _read_config(self) -> tuple[Any, tuple[str, ...]]:
+        return self.family.read_config(self.stored.config, str(self.stored.config_path), self.stored.shapes)
+
+    def _tensors(self, config: Config) -> NamedTensors:
+        try:
+            named = self.family.from_file(self.stored.tensors, config)
+        except ModelError as error:
+            raise ModelError(f"{self.path}: {error}") from None
+        return replace(named, notes=(*self.stored.notes, *self.config_notes, *named.notes))
+
+
+class EncoderFolder(ModelFolder):
+    """A BERT with any head."""
+
+    @property
+    def config(self) -> ModelConfig:
+        """The shape of the encoder, and its head."""
+        return cast(ModelConfig, self._read_config[0])
+
+    def tokenizer(self) -> Tokenizer:
+        """Return the folder's tokenizer; the network must have a row for every piece."""
+        tokenizer = Tokenizer.load(self.path)
+        check_rows(self.path, len(tokenizer.vocabulary), self.config.encoder.vocab_size)
+        return tokenizer
+
+    def build(
+        self,
+        *,
+        head: Head | None = None,
+        labels: Sequence[str] = (),
+        problem_type: ProblemType | None = None,
+        seed: int = 0,
+        changes: Mapping[str, Any] | None = None,
+    ) -> tuple[Bert, LoadReport]:
+        """Make the network.
+
+        Args:
+            head: Put this head on the encoder instead of the folder's; its weights start fresh unless the
+                folder has them.
+            labels: The classes of a classify or tag head; those of the folder's, if not given.
+            seed: Of the fresh weights.
+            changes: Fields of the encoder's config that replace the folder's, such as its dropout.
+        """
+        config = replace(self.config, encoder=replace(self.config.encoder, **changes or {}))
+        wanted = config if head is None else _with_head(config, head, tuple(labels), problem_type)
+        stored = self._tensors(config)
+        if wanted.labels != config.labels:
+            # Weights for other labels are of no use, even where there happen to be as many.
+            state = {name: tensor for name, tensor in stored.state.items() if not name.startswith("labels.")}
+            stored = replace(stored, state=state)
+        fresh = PARTS if wanted != config else ()
+        network, report = build(self.family, wanted, stored, self.path, fresh=fresh, seed=seed)
+        return cast(Bert, network), report
+
+
+class TranslatorFolder(ModelFolder):
+    """An encoder-decoder with its vocabulary."""
+
+    @property
+    def config(self) -> TransformerConfig | LstmConfig:
+        """The shape of both sides."""
+        return cast(TransformerConfig | LstmConfig, self._read_config[0])
+
+    def tokenizer(self) -> SubwordTokenizer:
+        """Return the vocabulary of both sides; it must fit the network."""
+        if not (self.path / "tokenizer.json").is_file():
+            raise ModelError(
+                f"no tokenizer.json in {self.path}; a translator needs the one it was trained with (Marian's "
+                "SentencePiece files are not read)"
+            )
+        tokenizer, config = SubwordTokenizer.load(self.path), self.config
+        check_rows(self.path, len(tokenizer), config.vocab_size, may_have_spare=False)
+        if (config.decoder_start_token_id, config.eos_token_id) != (tokenizer.pad_id, tokenizer.end_id):
+            raise ModelError(
+                f"{self.path}: the model starts with id {config.decoder_start_token_id} and ends with "
+                f"{config.eos_token_id}, its vocabulary with {tokenizer.pad_id} and {tokenizer.end_id}"
+            )
+        return tokenizer
+
+    def build(self) -> tuple[TranslatorNetwork, LoadReport]:
+        """Make the network."""
+        network, report = build(self.family, self.config, self._tensors(self.config), self.path)
+        return cast(TranslatorNetwork, network), report
+
+
+def check_rows(folder: Path, num_pieces: int, num_rows: int, *, may_have_spare: bool = True) -> None:
+    """Refuse a vocabulary that has more pieces than the network has rows, or, if so asked, fewer."""
+    if num_pieces > num_rows or (num_pieces < num_rows and not may_have_spare):
+        raise ModelError(
+            f"{folder}: the vocabulary has {num_pieces} pieces, but the model has {num_rows} rows; use the "
+            "vocabulary that the model was trained with"
+        )
+
+
 def write_model(
-    network: Bert, tokenizer: Tokenizer, folder: Path, *, dtype: str = "float32", run: Mapping[str, Any]
+    network: Network,
+    tokenizer: Tokenizer | SubwordTokenizer,
+    folder: str | Path,
+    *,
+    dtype: str = "float32",
+    run: Mapping[str, Any],
 ) -> None:
-    """Write the files of a checkpoint into ``folder``, which exists.
+    """Write a model into ``folder``, which exists; `transformers` loads it if it computes the same.
 
     Args:
-        run: What run.json shall say of how the model came to be.
+        dtype: How to store the numbers.
+        run: What run.json says of how the model came to be.
     """
-    if dtype not in DTYPES:
-        raise UserError(f"dtype={dtype!r}; expected one of {', '.join(DTYPES)}")
-    write_weights(state_for_file(network, DTYPES[dtype]), folder / WEIGHTS)
-    write_json(folder / "config.json", write_config(network.config, dtype))
-    # Of the versions, those of the last writer count.
+    folder = Path(folder)
+    write_network(network, folder, dtype=dtype)
+    # The versions are those of the last writer.
     versions = {"glassbert": __version__, "torch": torch.__version__}
     run = versions | {name: value for name, value in run.items() if name not in versions}
     write_json(folder / "run.json", run)
+    if isinstance(tokenizer, SubwordTokenizer):
+        limit = cast(TranslatorNetwork, network).config.max_length
+        tokenizer = SubwordTokenizer(tokenizer.pieces, tokenizer.merges, max_length=limit)
     tokenizer.save(folder)
-    write_atomically(folder / "README.md", _card(network, run).encode("utf-8"))
+    write_atomically(folder / "README.md", model_card(network, run).encode("utf-8"))
 
 
-def convert(
-    source_folder: Path, out: Path, *, dtype: str | None = None, may_replace: bool = False
-) -> LoadReport:
-    """Rewrite any BERT that we can read as a folder that `transformers` loads.
-
-    Args:
-        dtype: How to store the numbers; as the source does when not given.
-    """
-    check_apart(source_folder, out)
-    source = read_stored(source_folder, may_unpickle=True)
-    if is_encoder_decoder(source.config):
-        raise UserError(f"{source_folder} is a translator, which only `--to ctranslate2` can convert; add it")
-    network, report = build(source)
-    tokenizer = Tokenizer.load(source_folder)
-    # These refuse now what `load` would refuse later.
-    check_vocabulary(source_folder, tokenizer, network.config)
-    read_sentence_settings(source_folder, tokenizer.settings.lowercase)
-    run = {**read_run(source_folder), "converted_from": _origin(source)}
-    with new_folder(out, may_replace=may_replace) as folder:
-        write_model(network, tokenizer, folder, dtype=dtype or report.dtype, run=run)
-        copy_companions(source_folder, folder)
-    assumed = (f"assumed: {assumption}" for assumption in tokenizer.assumptions)
-    return replace(report, notes=(*report.notes, *assumed))
-
-
-def read_run(folder: Path) -> dict[str, Any]:
-    """Return what run.json says of how a model came to be, its task above all; nothing if there is none."""
-    return read_json(folder / "run.json") if (folder / "run.json").is_file() else {}
+def write_network(network: Network, folder: str | Path, *, dtype: str = "float32") -> None:
+    """Write config.json and the weights alone into ``folder``, which exists."""
+    folder, family = Path(folder), family_for(network.config)
+    write_weights(tensors_for_file(family, network, dtype), folder / WEIGHTS)
+    write_json(folder / "config.json", family.write_config(network.config, dtype))
 
 
 def copy_companions(source: Path, folder: Path) -> None:
-    """Take over how a folder of sentence-transformers pools, and what a task has beside the network."""
+    """Copy how a folder of sentence-transformers pools, and what a task has beside the network."""
     for name in COMPANIONS:
         if (source / name).is_file():
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(source / name, folder / name)
 
 
-def check_vocabulary(folder: Path, tokenizer: Tokenizer, config: ModelConfig) -> None:
-    """Refuse a vocabulary that has more pieces than the network has rows."""
-    rows = config.encoder.vocab_size
-    if len(tokenizer.vocabulary) > rows:
-        raise ModelError(
-            f"{folder}: the vocabulary has {len(tokenizer.vocabulary)} pieces, but the model has {rows} "
-            "rows; use the vocabulary that the model was trained with"
-        )
-
-
-def _origin(source: StoredModel) -> dict[str, Any]:
-    return {"kind": source.kind, "sha256": {path.name: sha256_of(path) for path in source.files}}
-
-
-def _card(network: Bert, run: Mapping[str, Any]) -> str:
-    shape, head = network.config.encoder, network.config.head
-    num_parameters = sum(parameter.numel() for parameter in network.parameters())
-    loader = "AutoModel" if head == "none" else write_config(network.config, "float32")["architectures"][0]
-    lines = [
-        "---",
-        "library_name: transformers" if shape.is_plain_bert else "library_name: glassbert",
-        "---",
-        f"# A BERT with {shape.num_hidden_layers} blocks of {shape.hidden_size} features",
-        "",
-        f"- parameters: {num_parameters:,} (`glassbert params FOLDER` lists them)",
-        f"- head: {head}"
-        + (f"; labels: {', '.join(network.config.labels)}" if network.config.labels else ""),
-        f"- vocabulary: {shape.vocab_size:,} rows; longest text: {shape.max_position_embeddings} tokens",
-        "",
-        "```python",
-        "import glassbert as gb",
-        'model = gb.load("FOLDER")',
-        "```",
-    ]
-    if shape.is_plain_bert:
-        lines += ["", "```python", f"from transformers import {loader}"]
-        lines += [f'model = {loader}.from_pretrained("FOLDER")', "```"]
-    lines += [
-        "",
-        "How it came to be (run.json):",
-        "",
-        "```json",
-        json.dumps(run, indent=2, ensure_ascii=False),
-        "```",
-    ]
-    return "\n".join(lines) + "\n"
+def _with_head(
+    config: ModelConfig, head: Head, labels: tuple[str, ...], problem_type: ProblemType | None
+) -> ModelConfig:
+    if head not in HEADS:
+        raise UserError(f"head={head!r}; expected one of {', '.join(HEADS)}")
+    has_pooler = HEADS[head].needs_pooler or (head == "none" and config.has_pooler)
+    if HEADS[head].has_labels and not labels and head == config.head:
+        labels = config.labels
+    return replace(config, head=head, has_pooler=has_pooler, labels=labels, problem_type=problem_type)

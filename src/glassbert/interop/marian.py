@@ -1,21 +1,23 @@
-"""Between our Transformer and `transformers`' MarianMTModel, where both compute the same.
+"""Our Transformer as `transformers` stores a MarianMTModel, where both compute the same.
 
 They differ in one thing only. The published position vectors have sines and cosines in turn; Marian has all
 sines in the first half and all cosines in the second. That is another order of the same features, and nothing
 else in the network minds their order, so every weight that reads or writes them is reordered on the way.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
-
-import torch
-from torch import Tensor
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from glassbert.config import TransformerConfig
 from glassbert.errors import ModelError
-from glassbert.interop.huggingface import check_tensor
+from glassbert.interop.family import Config, NamedTensors
+from glassbert.interop.marian_config import is_marian, read_marian_config, write_marian_config
 from glassbert.interop.names import translated
-from glassbert.model.seq2seq import Transformer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from glassbert.model.seq2seq import Transformer
 
 # Ours, theirs; `{}` stands for the number of a block.
 _STACKS = (("encoder.blocks.{}", "model.encoder.layers.{}"), ("decoder.blocks.{}", "model.decoder.layers.{}"))
@@ -30,85 +32,93 @@ _IN_BLOCKS = (
     ("mlp_norm", "final_layer_norm"),
 )
 _MODULES = {f"{a}.{inner}": f"{b}.{theirs}" for a, b in _STACKS for inner, theirs in _IN_BLOCKS}
-_SHARED = "model.shared.weight"
-_TENSORS = {"embeddings.token.weight": _SHARED, "output.bias": "final_logits_bias"}
+_TOKENS, _SHARED = "embeddings.token.weight", "model.shared.weight"
+_BIAS = "output.bias"
+_TENSORS = {_TOKENS: _SHARED, _BIAS: "final_logits_bias"}
 
 # What older files also hold: copies of the shared matrix, and the position table, which is computed.
 _COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
-COMPUTED = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+_COMPUTED = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
 _OUR_MODULES = {theirs: ours for ours, theirs in _MODULES.items()}
-_OUR_TENSORS = {theirs: ours for ours, theirs in _TENSORS.items()}
-_OUR_TENSORS |= dict.fromkeys(_COPIES, "embeddings.token.weight")
+_OUR_TENSORS = {theirs: ours for ours, theirs in _TENSORS.items()} | dict.fromkeys(_COPIES, _TOKENS)
 
 
-def marian_name(name: str) -> str:
-    """Return the file's name of our tensor."""
-    theirs = translated(name, _MODULES, _TENSORS)
-    assert theirs is not None, f"Marian has no {name}"
-    return theirs
+class MarianFamily:
+    """See `Family`."""
 
+    name = "a Marian translator"
+    is_translator = True
+    may_hold_more = False
 
-def from_marian_name(name: str) -> str | None:
-    """Return our name of a tensor in a file, or None when Marian has no such tensor."""
-    return translated(name, _OUR_MODULES, _OUR_TENSORS)
+    def describes(self, data: Mapping[str, Any]) -> bool:
+        return data.get("model_type") == "marian"
 
+    def holds(self, config: Config) -> bool:
+        return isinstance(config, TransformerConfig) and is_marian(config)
 
-def to_marian(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return a Transformer's tensors under Marian's names and in Marian's order of features."""
-    tensors: dict[str, Tensor] = {}
-    for name, tensor in state.items():
-        if name == "output.weight":  # tied: the shared matrix stands for it
-            continue
-        axis = _feature_axis(name)
-        if axis is not None:
-            tensor = tensor.index_select(axis, _order(tensor.size(axis)))
-        tensors[marian_name(name)] = tensor[None] if name == "output.bias" else tensor
-    return tensors
+    def read_config(
+        self, data: Mapping[str, Any], source: str, tensor_names: Iterable[str] = ()
+    ) -> tuple[TransformerConfig, tuple[str, ...]]:
+        return read_marian_config(data, source)
 
+    def write_config(self, config: TransformerConfig, dtype: str) -> dict[str, Any]:
+        return write_marian_config(config, dtype)
 
-def from_marian(tensors: Mapping[str, Tensor], config: TransformerConfig, source: Path) -> dict[str, Tensor]:
-    """Return a MarianMTModel's tensors under our names and in our order of features.
+    def network_class(self, config: TransformerConfig) -> "type[Transformer]":
+        from glassbert.model.seq2seq import Transformer
 
-    Args:
-        source: The config.json, for messages.
-    """
-    stored = _without_copies(tensors, source)
-    stored.setdefault("final_logits_bias", torch.zeros(1, config.vocab_size))
-    with torch.device("meta"):
-        expected = {name: tensor.shape for name, tensor in Transformer(config).state_dict().items()}
-    expected.pop("output.weight")
-    state: dict[str, Tensor] = {}
-    for name, shape in expected.items():
-        tensor = stored.pop(marian_name(name), None)
-        if tensor is None:
-            raise ModelError(
-                f"{source.parent}: {marian_name(name)} is missing; the file does not fit {source.name}"
-            )
-        tensor = tensor.flatten() if name == "output.bias" else tensor
-        check_tensor(marian_name(name), tensor, shape, source)
-        axis = _feature_axis(name)
-        if axis is not None:
-            tensor = tensor.index_select(axis, _order(tensor.size(axis)).argsort())
-        state[name] = tensor
-    if stored:
-        raise ModelError(
-            f"{source.parent}: unexpected tensor {min(stored)}; the file does not fit {source.name}"
-        )
-    return state
+        return Transformer
 
+    def to_theirs(self, name: str) -> str:
+        theirs = translated(name, _MODULES, _TENSORS)
+        assert theirs is not None, f"Marian has no {name}"
+        return theirs
 
-def _without_copies(tensors: Mapping[str, Tensor], source: Path) -> dict[str, Tensor]:
-    """Return the tensors with the shared matrix standing once; copies of it must agree."""
-    stored = {name: tensor for name, tensor in tensors.items() if name not in COMPUTED}
-    for name in _COPIES:
-        if name in stored:
-            copy = stored.pop(name)
-            if not torch.equal(copy, stored.setdefault(_SHARED, copy)):
+    def to_ours(self, name: str) -> str | None:
+        return translated(name, _OUR_MODULES, _OUR_TENSORS)
+
+    def is_buffer(self, name: str) -> bool:
+        return name in _COMPUTED
+
+    def from_file(self, tensors: "Mapping[str, Tensor]", config: TransformerConfig) -> NamedTensors:
+        import torch
+
+        state: dict[str, Tensor] = {}
+        unknown: list[str] = []
+        file_names: dict[str, str] = {}
+        # Some files leave out a bias of zeros.
+        for theirs, tensor in {"final_logits_bias": torch.zeros(1, config.vocab_size), **tensors}.items():
+            name = self.to_ours(theirs)
+            if name is None:
+                unknown += [] if self.is_buffer(theirs) else [theirs]
+                continue
+            ordered = _reordered(name, tensor.flatten() if name == _BIAS else tensor, to_marian=False)
+            if name in state and not state[name].equal(ordered):
                 raise ModelError(
-                    f"{source.parent}: {name} differs from {_SHARED}; only models that share it are supported"
+                    f"{file_names[name]} and {theirs} differ; only models that share one matrix are supported"
                 )
-    return stored
+            state[name], file_names[name] = ordered, theirs
+        return NamedTensors(state, tuple(unknown))
+
+    def to_file(self, state: "Mapping[str, Tensor]", config: TransformerConfig) -> "dict[str, Tensor]":
+        tensors = {name: _reordered(name, tensor, to_marian=True) for name, tensor in state.items()}
+        return {
+            self.to_theirs(name): tensor[None] if name == _BIAS else tensor
+            for name, tensor in tensors.items()
+        }
+
+
+def _reordered(name: str, tensor: "Tensor", *, to_marian: bool) -> "Tensor":
+    """Return a tensor of ours in Marian's order of features, or back; one of a wrong shape as it is."""
+    import torch
+
+    axis = _feature_axis(name)
+    if axis is None or axis >= tensor.dim():
+        return tensor
+    size = tensor.size(axis)
+    order = torch.cat([torch.arange(0, size, 2), torch.arange(1, size, 2)])  # our feature at each of theirs
+    return tensor.index_select(axis, order if to_marian else order.argsort())
 
 
 def _feature_axis(name: str) -> int | None:
@@ -119,8 +129,3 @@ def _feature_axis(name: str) -> int | None:
     if module.endswith(("embeddings.token", ".query", ".key", ".value", ".inner")):
         return 1 if parameter == "weight" else None
     return 0
-
-
-def _order(size: int) -> Tensor:
-    """Return which of our features stands at each of Marian's places."""
-    return torch.cat([torch.arange(0, size, 2), torch.arange(1, size, 2)])

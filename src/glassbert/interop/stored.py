@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,29 +11,66 @@ from torch import Tensor
 
 from glassbert.errors import ModelError
 from glassbert.interop.tf1.bundle import Bundle, find_checkpoint, to_huggingface
-from glassbert.interop.weights import read_pickled_weights, read_weights, weight_files
+from glassbert.interop.weights import read_pickled_weights, read_shapes, read_weights, weight_files
 from glassbert.storage import read_json
 
+Kind = Literal["safetensors", "pickle", "tf1"]
 PICKLE = "pytorch_model.bin"
 GOOGLE_CONFIG = "bert_config.json"
 
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model as found on disk."""
+    """A model as found on disk. Its weights are read when they are asked for."""
 
-    kind: Literal["safetensors", "pickle", "tf1"]
+    folder: Path
+    kind: Kind
     config: Mapping[str, Any]
     config_path: Path
-    tensors: Mapping[str, Tensor]
-    files: tuple[Path, ...]
-    """The files that hold the weights."""
-    notes: tuple[str, ...] = ()
-    """What was passed over, for the report."""
+    checkpoint: Path | None = None
+    """The prefix of the files of a TF1 checkpoint."""
+
+    @cached_property
+    def files(self) -> tuple[Path, ...]:
+        """The files that hold the weights."""
+        if self.checkpoint is not None:
+            return tuple(sorted(self.folder.glob(f"{self.checkpoint.name}.*")))
+        if self.kind == "pickle":
+            return (self.folder / PICKLE,)
+        return tuple(weight_files(self.folder))
+
+    @property
+    def tensors(self) -> Mapping[str, Tensor]:
+        """Every tensor under its name in `transformers`' files."""
+        return self._contents[0]
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """The shape of every tensor; of safetensors, no value is read for it."""
+        if self.kind == "safetensors":
+            return self._shapes_in_file
+        return {name: tuple(tensor.shape) for name, tensor in self.tensors.items()}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was passed over, for the user."""
+        return self._contents[1] if self.kind == "tf1" else ()
+
+    @cached_property
+    def _shapes_in_file(self) -> dict[str, tuple[int, ...]]:
+        return read_shapes(self.folder)
+
+    @cached_property
+    def _contents(self) -> tuple[Mapping[str, Tensor], tuple[str, ...]]:
+        if self.checkpoint is not None:
+            return _read_tf1(self.checkpoint)
+        if self.kind == "pickle":
+            return read_pickled_weights(self.folder / PICKLE), ()
+        return read_weights(self.folder), ()
 
 
-def read_stored(folder: Path, *, may_unpickle: bool = False) -> StoredModel:
-    """Read a model folder of any kind we know.
+def find_stored(folder: Path, *, may_unpickle: bool = False) -> StoredModel:
+    """Find out what kind of model folder this is, and read its config.
 
     Args:
         may_unpickle: Also open pytorch_model.bin. Only `convert`, which a user runs knowingly, says so.
@@ -42,24 +80,21 @@ def read_stored(folder: Path, *, may_unpickle: bool = False) -> StoredModel:
             f"no folder {folder}; expected one with config.json and model.safetensors, or, with --online, a "
             "name on the Hugging Face hub"
         )
-    prefix = find_checkpoint(folder)
-    if prefix is not None and not any(folder.glob("*.safetensors")):
-        return _read_tf1(folder, prefix)
-    config_path = folder / "config.json"
-    config = read_json(config_path)
-    if may_unpickle and (folder / PICKLE).is_file() and not any(folder.glob("*.safetensors")):
-        tensors = read_pickled_weights(folder / PICKLE)
-        return StoredModel("pickle", config, config_path, tensors, (folder / PICKLE,))
-    return StoredModel("safetensors", config, config_path, read_weights(folder), tuple(weight_files(folder)))
-
-
-def _read_tf1(folder: Path, prefix: Path) -> StoredModel:
+    has_safetensors = any(folder.glob("*.safetensors"))
+    checkpoint = None if has_safetensors else find_checkpoint(folder)
     config_path = folder / GOOGLE_CONFIG
-    if not config_path.is_file():
+    if checkpoint is None or not config_path.is_file():
         config_path = folder / "config.json"
-    arrays, skipped = to_huggingface(Bundle(prefix))
+    kind: Kind = "safetensors"
+    if checkpoint is not None:
+        kind = "tf1"
+    elif may_unpickle and not has_safetensors and (folder / PICKLE).is_file():
+        kind = "pickle"
+    return StoredModel(folder, kind, read_json(config_path), config_path, checkpoint)
+
+
+def _read_tf1(checkpoint: Path) -> tuple[Mapping[str, Tensor], tuple[str, ...]]:
+    arrays, skipped = to_huggingface(Bundle(checkpoint))
     notes = [f"{len(skipped.optimizer)} optimiser variables passed over"] if skipped.optimizer else []
     notes += [f"unexpected variable {name}, left out" for name in skipped.unexpected]
-    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    files = tuple(sorted(folder.glob(f"{prefix.name}.*")))
-    return StoredModel("tf1", read_json(config_path), config_path, tensors, files, tuple(notes))
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}, tuple(notes)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from glassbert.config import BertConfig, ModelConfig
+from glassbert.heads import HEADS
 from glassbert.model.embeddings import Embeddings
 from glassbert.model.heads import LabelHead, MaskedLanguageHead, Pooler
 from glassbert.model.layout import Batch
@@ -70,14 +71,14 @@ class Bert(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        shape, head = config.encoder, config.head
+        shape, parts = config.encoder, config.parts
         self.config = config
         self.encoder = Encoder(shape)
-        self.pooler = Pooler(shape) if config.has_pooler else None
-        self.mlm = MaskedLanguageHead(shape) if head in ("pretraining", "mlm") else None
-        self.nsp = Linear(shape.hidden_size, 2) if head in ("pretraining", "nsp") else None
-        self.labels = LabelHead(shape, len(config.labels)) if head in ("classify", "tag") else None
-        self.span = Linear(shape.hidden_size, 2) if head == "answer" else None
+        self.pooler = Pooler(shape) if "pooler" in parts else None
+        self.mlm = MaskedLanguageHead(shape) if "mlm" in parts else None
+        self.nsp = Linear(shape.hidden_size, 2) if "nsp" in parts else None
+        self.labels = LabelHead(shape, len(config.labels)) if "labels" in parts else None
+        self.span = Linear(shape.hidden_size, 2) if "span" in parts else None
         self.tie_weights()
 
     def tie_weights(self) -> None:
@@ -106,7 +107,7 @@ class Bert(nn.Module):
             tap: Receives every intermediate; its presence selects the glass path.
         """
         first, read = batch.layout.starts.to(batch.ids.device), None
-        if heads_only and self.config.head not in ("tag", "answer"):
+        if heads_only and not HEADS[self.config.head].reads_every_token:
             read, first, predict_at = tokens_read(batch, first[:0] if predict_at is None else predict_at)
         hidden = self.encoder(batch, tap, read)
         head_tap = within(tap, "head")
@@ -126,5 +127,5 @@ class Bert(nn.Module):
     def _label_logits(self, hidden: Tensor, pooled: Tensor | None, tap: Tap | None) -> Tensor | None:
         if self.labels is None:
             return None
-        logits = self.labels(pooled if self.config.head == "classify" else hidden)
+        logits = self.labels(pooled if HEADS[self.config.head].reads["labels"] == "pooled" else hidden)
         return shown(logits, tap, "labels.logits")

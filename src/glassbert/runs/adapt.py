@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from glassbert.data.corpus.build import build_corpus
 from glassbert.data.examples import Example
-from glassbert.interop.folder import write_model
-from glassbert.interop.huggingface import build
-from glassbert.interop.stored import read_stored
+from glassbert.interop.folder import EncoderFolder, write_model
 from glassbert.model.bert import Bert
 from glassbert.runs.pretrain import PretrainRecipe
 from glassbert.runs.run import RunResult, Session, carry_out
@@ -41,7 +39,7 @@ def adapt(recipe: "FineTuneRecipe", rows: Sequence[Example], session: Session) -
     result = carry_out(pretraining, out / "run", log=session.log, on_status=session.on_status)
     if result.is_finished:
         with new_folder(model) as folder:
-            adapted, _ = build(read_stored(result.model))
+            adapted, _ = EncoderFolder.open(result.model).build()
             write_model(_with_encoder(recipe, adapted), tokenizer, folder, run={"adapted": recipe.tables()})
     return replace(result, model=model)
 
@@ -66,15 +64,17 @@ def _write_corpus(texts: Iterable[str], tokenizer: Tokenizer, out: Path, corpus:
 def _start_folder(recipe: "FineTuneRecipe", tokenizer: Tokenizer, start: Path) -> Path:
     """Write the model to start from with an MLM head and the recipe's dropout."""
     if not start.is_dir():
-        network, _ = build(recipe.model.stored(), head="mlm", seed=recipe.train.seed)
+        network, _ = recipe.model.folder().build(
+            head="mlm", seed=recipe.train.seed, changes=recipe.model.dropout
+        )
         with new_folder(start) as folder:
             write_model(network, tokenizer, folder, run={})
     return start
 
 
 def _pretraining(recipe: "FineTuneRecipe", corpus: Path, start: Path) -> PretrainRecipe:
-    shape = read_stored(start).config
-    max_length = min(recipe.adapt.max_length, shape["max_position_embeddings"])
+    shape = EncoderFolder.open(start).config.encoder
+    max_length = min(recipe.adapt.max_length, shape.max_position_embeddings)
     rate = recipe.adapt.learning_rate or recipe.train.learning_rate / 2
     return PretrainRecipe.of(
         {
@@ -94,7 +94,6 @@ def _pretraining(recipe: "FineTuneRecipe", corpus: Path, start: Path) -> Pretrai
 
 def _with_encoder(recipe: "FineTuneRecipe", adapted: Bert) -> Bert:
     """Return the recipe's model with the adapted encoder; its pooler, which MLM does not train, stays."""
-    assert recipe.model.start is not None
-    network, _ = build(read_stored(recipe.model.start), head="none")
+    network, _ = recipe.model.folder().build(head="none")
     network.encoder.load_state_dict(adapted.encoder.state_dict())
     return network

@@ -6,9 +6,8 @@ from pathlib import Path
 import torch
 
 from glassbert.errors import ModelError
-from glassbert.interop.seq2seq import Network, build_network
-from glassbert.interop.stored import read_stored
-from glassbert.interop.translator import write_translator
+from glassbert.interop.folder import TranslatorFolder, write_model
+from glassbert.interop.folder import TranslatorNetwork as Network
 from glassbert.runs.run import Session
 from glassbert.storage import new_folder, read_json
 from glassbert.tasks.translation import Translate
@@ -47,13 +46,13 @@ def average_checkpoints(
     for path in ([out / "best"] if is_best else []) + [done]:
         with new_folder(path, may_replace=True) as folder:
             run = {**session.about, "average_of": names}
-            write_translator(network, trainable.tokenizer, folder, run=run)
+            write_model(network, trainable.tokenizer, folder, run=run)
 
 
 @torch.no_grad()
 def average_networks(folders: Sequence[Path]) -> Network:
     """Return a network whose weights are the means of those in ``folders``."""
-    networks = [build_network(read_stored(folder)) for folder in folders]
+    networks = [TranslatorFolder.open(folder).build()[0] for folder in folders]
     if any(network.config != networks[0].config for network in networks):
         raise ModelError(f"{folders[0].parent}: models of different shapes cannot be averaged")
     for parameters in zip(*(network.parameters() for network in networks), strict=True):

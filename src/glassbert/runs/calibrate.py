@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from glassbert.evaluation.result import Evaluation
 from glassbert.evaluation.rows import measured, run_settings
-from glassbert.interop.huggingface import build
-from glassbert.interop.stored import read_stored
+from glassbert.interop.folder import EncoderFolder
 from glassbert.model.bert import Bert
 from glassbert.storage import new_folder, read_json
 from glassbert.tasks.fine_tuning import FineTune, extra_of, load_task, save_finetuned
@@ -27,7 +26,7 @@ def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Log) -> Evaluati
     A model that is already calibrated is only evaluated.
     """
     run = read_json(folder / "run.json")
-    network, _ = build(read_stored(folder))
+    network, _ = EncoderFolder.open(folder).build()
     task = load_task(folder, run["task"], trainable.tokenizer, network.config)
     raw = raw_outputs(task, partial(network, heads_only=True), trainable.dev_inputs)
     if "metrics" in run:

@@ -9,10 +9,6 @@ from typing import Any, get_type_hints
 
 from glassbert.config import BertConfig
 from glassbert.errors import UserError
-from glassbert.interop.config_json import labels_by_id
-from glassbert.interop.folder import check_vocabulary
-from glassbert.interop.huggingface import build
-from glassbert.interop.stored import StoredModel
 from glassbert.model.bert import Bert
 from glassbert.runs.calibrate import calibrate
 from glassbert.runs.describe import describe_rows
@@ -34,7 +30,6 @@ from glassbert.tasks.fine_tuning import FineTune
 from glassbert.tasks.registry import settings_class, task_class
 from glassbert.tasks.settings import TaskSettings
 from glassbert.tasks.task import HeadSpec
-from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.training.loop import TrainResult
 from glassbert.training.status import Log
 
@@ -148,10 +143,9 @@ def _finish(trainable: FineTune[Any, Any], session: Session, trained: TrainResul
 
 def make_trainable(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any, Any]:
     """Check the rows, put the task's head on the model and encode the rows."""
-    assert recipe.model.start is not None
-    tokenizer = Tokenizer.load(recipe.model.start)
-    source = recipe.model.stored()
-    limit = min(source.config.get("max_position_embeddings", 512), tokenizer.max_length)
+    source = recipe.model.folder()
+    tokenizer = source.tokenizer()
+    limit = min(source.config.encoder.max_position_embeddings, tokenizer.max_length)
     task, notes = task_class(recipe.name).for_training(
         recipe.name,
         recipe.task,
@@ -164,9 +158,8 @@ def make_trainable(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any
     for note in (*tokenizer.assumptions, *notes):
         log(note)
     settings = recipe.train
-    bert = start_model(source, task.head(), settings.seed, log)
+    bert = start_model(recipe.model, task.head(), settings.seed, log)
     recipe.model.check_same(bert.config.encoder)
-    check_vocabulary(recipe.model.start, tokenizer, bert.config)
     trainable = FineTune(
         bert,
         tokenizer,
@@ -185,16 +178,17 @@ def make_trainable(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any
     return trainable
 
 
-def start_model(source: StoredModel, head: HeadSpec, seed: int, log: Log) -> Bert:
-    """Return the model of a folder with the head that a task needs."""
-    labels = tuple(label for _, label in sorted(labels_by_id(source.config).items()))
-    if labels != head.labels:
-        # A head for other labels is useless even if it happens to have the right size.
-        kept = {name: tensor for name, tensor in source.tensors.items() if not name.startswith("classifier.")}
-        source = replace(source, tensors=kept)
-    bert, report = build(
-        source, head=head.head, labels=head.labels, problem_type=head.problem_type, seed=seed
+def start_model(start: StartModel, head: HeadSpec, seed: int, log: Log) -> Bert:
+    """Return the model to start from with the head that a task needs."""
+    bert, report = start.folder().build(
+        head=head.head,
+        labels=head.labels,
+        problem_type=head.problem_type,
+        seed=seed,
+        changes=start.dropout,
     )
+    for note in report.notes:
+        log(note)
     log(f"kept {len(report.kept)} tensors; new, to be trained: {', '.join(report.new) or 'none'}")
     return bert
 

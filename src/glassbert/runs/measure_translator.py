@@ -7,8 +7,8 @@ from statistics import fmean, median
 
 from glassbert.data.sentence_pairs import SentencePair
 from glassbert.inference.translator import best_targets
-from glassbert.interop.seq2seq import Network
-from glassbert.interop.translator import read_translator, write_translator
+from glassbert.interop.folder import TranslatorFolder, write_model
+from glassbert.interop.folder import TranslatorNetwork as Network
 from glassbert.metrics.translation import translation
 from glassbert.runs.run import Session
 from glassbert.runs.translate_tables import TranslateSettings, spread
@@ -26,7 +26,8 @@ def measure_best(
     run = read_json(folder / "run.json")
     if "metrics" in run:
         return run["metrics"]
-    network, tokenizer = read_translator(folder)
+    found = TranslatorFolder.open(folder)
+    network, tokenizer = found.build()[0], found.tokenizer()
     limit = network.config.max_length - 1
     texts = [row.source for row in rows]
     sources = [[*ids[:limit], tokenizer.end_id] for ids in tokenizer.ids_of_batch(texts)]
@@ -41,7 +42,7 @@ def measure_best(
     targets = [[*ids, tokenizer.end_id] for ids in tokenizer.ids_of_batch([row.target for row in rows])]
     effort = _effort(session.out, network, sources, targets)
     with new_folder(folder, may_replace=True) as new:
-        write_translator(network, tokenizer, new, run={**about, "training": effort, "samples": samples})
+        write_model(network, tokenizer, new, run={**about, "training": effort, "samples": samples})
     session.log(
         f"dev with beam {settings.final_beam}: BLEU {report.bleu:.2f} ({report.bleu_signature}), "
         f"chrF {report.chrf:.2f}"

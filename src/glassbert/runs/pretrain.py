@@ -11,7 +11,6 @@ from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.batches import PretrainBatch
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.errors import UserError
-from glassbert.interop.huggingface import build
 from glassbert.model.bert import Bert
 from glassbert.model.init import look_at_neighbours, new_bert
 from glassbert.runs.folder import plain_tables
@@ -144,7 +143,7 @@ def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
 def _started_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
     """Return the model of a folder; refuse one that does not fit the recipe or the corpus."""
     head = objective_type(recipe.objective.name).model_config(BertConfig()).head
-    model = build(recipe.model.stored(), head=head, seed=recipe.train.seed)[0]
+    model, _ = recipe.model.folder().build(head=head, seed=recipe.train.seed, changes=recipe.model.dropout)
     shape = model.config.encoder
     recipe.model.check_same(shape)
     if shape.vocab_size < vocab_size:

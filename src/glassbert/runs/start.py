@@ -1,13 +1,13 @@
 """The `[model]` table, the same for every kind of run: what training starts from."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from glassbert.config import PRESETS, BertConfig, preset
 from glassbert.errors import UserError
-from glassbert.interop.stored import StoredModel, read_stored
+from glassbert.interop.folder import EncoderFolder
 from glassbert.model_names import model_folder
 from glassbert.runs.recipe import check_keys, typed_values
 
@@ -61,12 +61,15 @@ class StartModel:
         """Return the table; what is not set is None."""
         return {"preset": self.preset, "start": self.start, **self.fields}
 
-    def stored(self) -> StoredModel:
-        """Read the model to start from, with the dropout that the recipe asks for."""
+    def folder(self) -> EncoderFolder:
+        """Open the BERT to start from."""
         assert self.start is not None
-        stored = read_stored(self.start)
-        dropout = {name: value for name, value in self.fields.items() if name in _DROPOUT}
-        return replace(stored, config={**stored.config, **dropout})
+        return EncoderFolder.open(self.start)
+
+    @property
+    def dropout(self) -> dict[str, Any]:
+        """The dropout that the recipe asks for, by fields of the config."""
+        return {name: value for name, value in self.fields.items() if name in _DROPOUT}
 
     def check_same(self, found: BertConfig) -> None:
         """Refuse a BERT to start from that differs from what the recipe says about it."""

@@ -11,8 +11,8 @@ from glassbert.data.pair_batches import TranslateObjective, encode_pairs
 from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import UserError
 from glassbert.inference.translator import best_targets
-from glassbert.interop.seq2seq import Network
-from glassbert.interop.translator import read_translator
+from glassbert.interop.folder import TranslatorFolder
+from glassbert.interop.folder import TranslatorNetwork as Network
 from glassbert.metrics.translation import translation
 from glassbert.model.init import new_lstm, new_transformer
 from glassbert.runs.average import average_checkpoints
@@ -230,7 +230,7 @@ def _held_out(
 def _vocabulary(recipe: TranslateRecipe, files: ParallelFiles, out: Path, log: Log) -> SubwordTokenizer:
     """Return the vocabulary of the model to start from, of an earlier session, or a new one."""
     if recipe.model.start is not None:
-        return SubwordTokenizer.load(recipe.model.start)
+        return TranslatorFolder.open(recipe.model.start).tokenizer()
     if (out / VOCABULARY).is_dir():
         return SubwordTokenizer.load(out / VOCABULARY)
     learned = learn_subwords((text for pair in files.pairs() for text in pair[:2]), recipe.vocabulary)
@@ -245,7 +245,7 @@ def _vocabulary(recipe: TranslateRecipe, files: ParallelFiles, out: Path, log: L
 
 def _start_network(recipe: TranslateRecipe, vocab_size: int) -> Network:
     if recipe.model.start is not None:
-        network = read_translator(recipe.model.start)[0]
+        network = TranslatorFolder.open(recipe.model.start).build()[0]
         preset = TRANSLATOR_PRESETS.get(recipe.model.preset or "")
         sizes = {} if preset is None else {n: v for n, v in fields_of(preset).items() if n in SIZES}
         recipe.model.check_values({**sizes, **recipe.model.fields}, fields_of(network.config))

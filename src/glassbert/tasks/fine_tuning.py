@@ -16,12 +16,11 @@ from glassbert.config import ModelConfig
 from glassbert.data.epochs import Epochs, shuffled_batches
 from glassbert.data.examples import E
 from glassbert.errors import ModelError, UserError
-from glassbert.interop.folder import TASK_WEIGHTS, write_model
-from glassbert.interop.huggingface import build
-from glassbert.interop.stored import read_stored
+from glassbert.interop.folder import TASK_WEIGHTS, EncoderFolder, write_model
 from glassbert.interop.weights import read_file, save_tensors
 from glassbert.model.bert import Bert, Output
 from glassbert.model.depth import depth_of, flops_in_blocks
+from glassbert.model.init import materialised
 from glassbert.model.layout import Batch
 from glassbert.model.packed import pack
 from glassbert.model.tap import Tap, shown_losses
@@ -178,14 +177,12 @@ class FineTune(Generic[E, P]):
         resting = state.pop(f"{TOKENS}.resting", None)
         if resting is not None:
             state[f"{TOKENS}.weight"] = whole_table(state[f"{TOKENS}.weight"], resting, self._rows)
-        with torch.device("meta"):
-            network = Bert(self.config)
-        network.load_state_dict(state, assign=True)
+        network = materialised(Bert, self.config, state=state)
         extra = {name: tensor for name, tensor in weights.items() if name.startswith("extra.")}
         save_finetuned(network, self.tokenizer, self.task, folder, run, extra)
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        network, _ = build(read_stored(folder))
+        network, _ = EncoderFolder.open(folder).build()
         weights = dict(FineTuneModule(network, self.task, self._rows).named_parameters())
         return weights | (_read_extra(folder) if self.task.extra is not None else {})
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from glassbert.data.pair_batches import EncodedPairs, TranslateBatch, TranslateObjective
-from glassbert.interop.seq2seq import Network, build_network
-from glassbert.interop.stored import read_stored
-from glassbert.interop.translator import write_translator
+from glassbert.interop.folder import TranslatorFolder, write_model
+from glassbert.interop.folder import TranslatorNetwork as Network
 from glassbert.metrics.translation import TranslationReport, translation
 from glassbert.model.depth import FLOPS_PER_WEIGHT, depth_of, num_weights
+from glassbert.model.init import materialised
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.sharded import full
 from glassbert.model.tap import Tap, shown, within
@@ -136,10 +136,10 @@ class Translate:
         return f"held out: {values}{signature}"
 
     def save(self, folder: Path, weights: Mapping[str, Tensor], run: Mapping[str, Any]) -> None:
-        write_translator(self._network_of(weights), self.tokenizer, folder, run=run)
+        write_model(self._network_of(weights), self.tokenizer, folder, run=run)
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        return dict(TranslateModule(build_network(read_stored(folder))).named_parameters())
+        return dict(TranslateModule(TranslatorFolder.open(folder).build()[0]).named_parameters())
 
     def depth_of(self, name: str) -> int:
         return depth_of(self.module.network, self.module.get_parameter(name))
@@ -156,13 +156,8 @@ class Translate:
 
     def _network_of(self, weights: Mapping[str, Tensor]) -> Network:
         """Return a network of our shape with ``weights``, named as the module's."""
-        with torch.device("meta"):
-            network = type(self.module.network)(self._config)  # type: ignore[arg-type]
         state = {name.removeprefix("network."): tensor for name, tensor in weights.items()}
-        network.load_state_dict(state, strict=False, assign=True)
-        network.tie_weights()
-        assert not any(parameter.is_meta for parameter in network.parameters())
-        return network.eval()
+        return materialised(type(self.module.network), self._config, state=state).eval()
 
 
 def held_out_batches(pairs: EncodedPairs, batch_tokens: int) -> list[TranslateBatch]:

@@ -17,8 +17,7 @@ from glassbert.config import ModelConfig
 from glassbert.data.examples import Answer, AnswerExample
 from glassbert.errors import DataError, UserError
 from glassbert.inference.model import load
-from glassbert.interop.huggingface import build
-from glassbert.interop.stored import read_stored
+from glassbert.interop.folder import EncoderFolder
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert
 from glassbert.model.packed import pack
@@ -72,7 +71,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [*questions(600, impossible=0.3), *(question_about(25, random.Random(seed)) for seed in range(20))]
     dev = [*questions(60, seed=1, impossible=0.3), question_about(25, random.Random(50))]
     task, _ = Extract.for_training("answer", AnswerSettings(), TOKENIZER, rows, dev, max_length=40)
-    bert, _ = build(read_stored(small_folder(folder / "model")), head="answer")
+    bert, _ = EncoderFolder.open(small_folder(folder / "model")).build(head="answer")
     task: FineTune[AnswerExample, AnswerPrediction] = FineTune(
         bert, TOKENIZER, task, rows, dev, batch_size=16, batch_tokens=4096, seed=0
     )

@@ -18,9 +18,7 @@ from glassbert.config import ModelConfig
 from glassbert.data.examples import Span, TagExample
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.inference.model import load
-from glassbert.interop.folder import TASK_WEIGHTS
-from glassbert.interop.huggingface import build
-from glassbert.interop.stored import read_stored
+from glassbert.interop.folder import TASK_WEIGHTS, EncoderFolder
 from glassbert.model.bert import Bert, Output
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
@@ -76,9 +74,8 @@ def learn(
     dev = [*tagged_texts(40, seed=1), tagged_text(60, random.Random(3))]
     task, _ = Tag.for_training("tag", TagSettings(**changes), TOKENIZER, rows, dev, max_length=40)
     spec = task.head()
-    bert, _ = build(
-        read_stored(small_folder(folder / "model", dropout=0.1)), head=spec.head, labels=spec.labels
-    )
+    start = EncoderFolder.open(small_folder(folder / "model", dropout=0.1))
+    bert, _ = start.build(head=spec.head, labels=spec.labels)
     task: FineTune[TagExample, TagPrediction] = FineTune(
         bert, TOKENIZER, task, rows, dev, batch_size=16, batch_tokens=4096, seed=0
     )

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from glassbert.errors import ModelError
-from glassbert.interop.folder import write_model
-from glassbert.interop.huggingface import build
-from glassbert.interop.stored import read_stored
+from glassbert.interop.folder import EncoderFolder, write_model
 from glassbert.interop.weights import read_file, save_tensors
 from glassbert.model.bert import Bert
+from glassbert.model.init import materialised
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.objectives.parts import PretrainNetwork
 from glassbert.text.wordpiece.tokenizer import Tokenizer
@@ -33,10 +32,7 @@ def save_network(
     for name, model in network.models().items():
         prefix = f"{name}."
         own = {key.removeprefix(prefix): rest.pop(key) for key in weights if key.startswith(prefix)}
-        with torch.device("meta"):
-            saved = Bert(model.config)
-        saved.load_state_dict(own, strict=False, assign=True)
-        saved.tie_weights()
+        saved = materialised(Bert, model.config, state=own)
         _model_folder(folder, name).mkdir(exist_ok=True)
         write_model(saved, tokenizer, _model_folder(folder, name), run=run)
     if rest:
@@ -45,7 +41,7 @@ def save_network(
 
 def read_network(network: PretrainNetwork, folder: Path) -> dict[str, Tensor]:
     """Return the weights that `save_network` wrote, named as the network's."""
-    models = {name: build(read_stored(_model_folder(folder, name)))[0] for name in network.models()}
+    models = {name: EncoderFolder.open(_model_folder(folder, name)).build()[0] for name in network.models()}
     weights: dict[str, Tensor] = dict(nn.ModuleDict(models).named_parameters())
     if (folder / OBJECTIVE_WEIGHTS).is_file():
         weights |= dict(read_file(folder / OBJECTIVE_WEIGHTS))

@@ -7,12 +7,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from glassbert.config import BertConfig, Head, ModelConfig
+from glassbert.config import BertConfig, ModelConfig
 from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.batches import Labels, PretrainBatch
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.data.pretraining.examples import Arrangement
 from glassbert.data.pretraining.packing import Moment, Packing
+from glassbert.heads import HEADS, head_of_parts
 from glassbert.model.bert import Bert
 from glassbert.model.depth import FLOPS_PER_WEIGHT, flops_in_blocks, num_weights
 from glassbert.tasks.objectives.parts import ObjectiveSettings, Part, PretrainNetwork
@@ -20,13 +21,6 @@ from glassbert.text.vocabulary import Vocabulary
 
 EVALUATION_SEED = 20_180_404
 """Held-out text is masked alike in every run, or their losses could not be compared."""
-
-_HEADS: dict[frozenset[str], Head] = {
-    frozenset(): "none",
-    frozenset({"mlm"}): "mlm",
-    frozenset({"nsp"}): "nsp",
-    frozenset({"mlm", "nsp"}): "pretraining",
-}
 
 
 class Objective:
@@ -52,8 +46,8 @@ class Objective:
     @classmethod
     def model_config(cls, encoder: BertConfig) -> ModelConfig:
         """Return the model to train, with the heads that the parts need."""
-        heads = frozenset(head for part in cls.part_types for head in part.heads)
-        return ModelConfig(encoder=encoder, head=_HEADS[heads], has_pooler="nsp" in heads)
+        head = head_of_parts([head for part in cls.part_types for head in part.heads])
+        return ModelConfig(encoder=encoder, head=head, has_pooler=HEADS[head].needs_pooler)
 
     @property
     def max_length(self) -> int:

@@ -5,7 +5,7 @@ import transformers
 
 from glassbert.config import BertConfig, ModelConfig, preset
 from glassbert.errors import ModelError
-from glassbert.interop.config_json import read_config, write_config
+from glassbert.interop.bert_config import read_bert_config, write_bert_config
 
 TINY: dict[str, Any] = {
     "hidden_size": 32,
@@ -17,7 +17,7 @@ TINY: dict[str, Any] = {
 
 def test_every_key_that_transformers_writes_is_understood() -> None:
     data = transformers.BertConfig(**TINY).to_dict()
-    assert read_config(data, "config.json").encoder == BertConfig(**TINY)
+    assert read_bert_config(data, "config.json")[0].encoder == BertConfig(**TINY)
 
 
 def test_google_config_of_the_chinese_model_is_understood() -> None:
@@ -30,7 +30,7 @@ def test_google_config_of_the_chinese_model_is_understood() -> None:
         "pooler_type": "first_token_transform",
         "vocab_size": 21128,
     }
-    assert read_config(data, "bert_config.json").encoder.vocab_size == 21128
+    assert read_bert_config(data, "bert_config.json")[0].encoder.vocab_size == 21128
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,32 @@ def test_google_config_of_the_chinese_model_is_understood() -> None:
     [("_num_labels", 5), ("tokenizer_class", "BertTokenizer"), ("_attn_implementation_autoset", True)],
 )
 def test_what_older_versions_of_transformers_wrote_is_no_obstacle(key: str, value: Any) -> None:
-    assert read_config(TINY | {key: value}, "config.json").encoder == BertConfig(**TINY)
+    assert read_bert_config(TINY | {key: value}, "config.json")[0].encoder == BertConfig(**TINY)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["uniem_embedding_strategy", "_attn_implementation_internal", "_commit_hash", "matryoshka_dimensions"],
+)
+def test_foreign_keys_that_change_nothing_are_reported_and_not_refused(key: str) -> None:
+    config, notes = read_bert_config(TINY | {key: "x"}, "config.json")
+    assert config.encoder == BertConfig(**TINY)
+    assert notes == (f"ignored keys of config.json that we do not know: {key}",)
+
+
+def test_known_keys_that_change_nothing_are_not_reported() -> None:
+    assert read_bert_config(TINY | {"chunk_size_feed_forward": 64}, "config.json")[1] == ()
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"hiden_size": 64}, "unknown key 'hiden_size'; did you mean 'hidden_size'"),
-        ({"_attn_implementation_internal": "x"}, "unknown key '_attn_implementation_internal'"),
+        ({"layer_norm_epsilon": 1e-5}, "unknown key 'layer_norm_epsilon'; did you mean 'layer_norm_eps'"),
+        ({"add_cross_attention": True}, "add_cross_attention=True; only False is supported"),
+        ({"use_relative_position": True}, "use_relative_position=True; only False is supported"),
+        ({"auto_map": {"AutoModel": "modeling.Own"}}, "auto_map={'AutoModel': 'modeling.Own'}; only None"),
+        ({"model_type": "glassbert", "depth": 3}, "unknown key 'depth'; if a newer glassbert wrote it"),
         ({"model_type": "roberta"}, "model_type='roberta'"),
         ({"tokenizer_class": "BertJapaneseTokenizer"}, "tokenizer_class='BertJapaneseTokenizer'; only"),
         ({"is_decoder": True}, "is_decoder=True; only False is supported"),
@@ -58,7 +76,7 @@ def test_what_older_versions_of_transformers_wrote_is_no_obstacle(key: str, valu
 )
 def test_a_config_we_cannot_honour_is_refused_by_key(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=f"^config.json: {message}"):
-        read_config(TINY | change, "config.json")
+        read_bert_config(TINY | change, "config.json")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +91,7 @@ def test_a_config_we_cannot_honour_is_refused_by_key(change: dict[str, Any], mes
 )
 def test_labels_that_contradict_each_other_are_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        read_config(TINY | {"architectures": ["BertForSequenceClassification"]} | change, "config.json")
+        read_bert_config(TINY | {"architectures": ["BertForSequenceClassification"]} | change, "config.json")
 
 
 def test_labels_come_in_the_order_of_the_logits() -> None:
@@ -81,7 +99,7 @@ def test_labels_come_in_the_order_of_the_logits() -> None:
         "architectures": ["BertForTokenClassification"],
         "id2label": {"1": "B", "0": "O", "2": "I"},
     }
-    assert read_config(data, "config.json").labels == ("O", "B", "I")
+    assert read_bert_config(data, "config.json")[0].labels == ("O", "B", "I")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +114,7 @@ def test_labels_come_in_the_order_of_the_logits() -> None:
     ],
 )
 def test_tensors_tell_the_head_when_the_config_does_not(tensors: set[str], head: str) -> None:
-    assert read_config(TINY, "config.json", tensors).head == head
+    assert read_bert_config(TINY, "config.json", tensors)[0].head == head
 
 
 @pytest.mark.parametrize(
@@ -111,9 +129,9 @@ def test_tensors_tell_the_head_when_the_config_does_not(tensors: set[str], head:
     ],
 )
 def test_a_written_config_reads_back_the_same(config: ModelConfig) -> None:
-    assert read_config(write_config(config, "float32"), "config.json") == config
+    assert read_bert_config(write_bert_config(config, "float32"), "config.json") == (config, ())
 
 
 def test_an_architecture_that_transformers_lacks_does_not_call_itself_bert() -> None:
     config = ModelConfig(encoder=preset("tiny", norm_position="pre"))
-    assert write_config(config, "float32")["model_type"] == "glassbert"
+    assert write_bert_config(config, "float32")["model_type"] == "glassbert"

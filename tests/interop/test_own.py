@@ -7,9 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from glassbert.errors import ModelError, UserError
-from glassbert.interop.seq2seq import build_network, write_network
-from glassbert.interop.stored import read_stored
-from glassbert.interop.translator_config import is_encoder_decoder
+from glassbert.interop.folder import TranslatorFolder, write_network
 from glassbert.model.layout import Batch
 from glassbert.storage import read_json
 from helpers.small_translators import KINDS, START, small_network, small_transformer
@@ -19,8 +17,7 @@ from helpers.small_translators import KINDS, START, small_network, small_transfo
 def test_a_network_comes_back_from_its_folder(kind: str, tmp_path: Path) -> None:
     network = small_network(kind)
     write_network(network, tmp_path)
-    assert is_encoder_decoder(read_json(tmp_path / "config.json"))
-    again = build_network(read_stored(tmp_path))
+    again = TranslatorFolder.open(tmp_path).build()[0]
     assert again.config == network.config
     assert list(again.state_dict()) == list(network.state_dict())
     for name, value in network.state_dict().items():
@@ -36,7 +33,7 @@ def test_half_precision_halves_the_file_and_is_read_as_single(tmp_path: Path) ->
     network = small_transformer(norm_position="pre")
     write_network(network, tmp_path, dtype="bfloat16")
     assert load_file(tmp_path / "model.safetensors")["output.bias"].dtype == torch.bfloat16
-    again = build_network(read_stored(tmp_path))
+    again = TranslatorFolder.open(tmp_path).build()[0]
     torch.testing.assert_close(again.output.bias, network.output.bias.bfloat16().float())
     with pytest.raises(UserError, match="dtype='int3'"):
         write_network(network, tmp_path, dtype="int3")
@@ -55,11 +52,11 @@ def damaged(folder: Path, config: dict[str, Any], tensors: dict[str, Any]) -> Pa
 @pytest.mark.parametrize(
     ("config", "tensors", "message"),
     [
-        ({"architectures": ["Bird"]}, {}, "not an encoder-decoder"),
-        ({"num_decoder_layer": 3}, {}, "num_decoder_layer"),
-        ({"encoder": None}, {}, "encoder"),
+        ({"architectures": ["Bird"]}, {}, "is a BERT, not a translator; train one with"),
+        ({"num_decoder_layer": 3}, {}, "unknown key 'num_decoder_layer'; did you mean 'num_decoder_layers'"),
+        ({"encoder": None}, {}, "no encoder; the file is damaged"),
         ({"num_decoder_layers": 3}, {}, r"decoder.blocks.2.attention.query.weight is missing"),
-        ({}, {"bird": torch.zeros(1)}, "bird is unexpected"),
+        ({}, {"bird": torch.zeros(1)}, "unexpected tensor bird"),
         ({}, {"output.bias": torch.zeros(3)}, r"output.bias has shape \(3,\); config.json asks for \(20,\)"),
         ({}, {"output.bias": torch.full((20,), torch.nan)}, "output.bias holds NaN"),
     ],
@@ -68,7 +65,7 @@ def test_a_folder_that_does_not_fit_together_is_refused(
     config: dict[str, Any], tensors: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ModelError, match=message):
-        build_network(read_stored(damaged(tmp_path, config, tensors)))
+        TranslatorFolder.open(damaged(tmp_path, config, tensors)).build()[0]
 
 
 def test_a_marian_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -76,7 +73,7 @@ def test_a_marian_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     whole = load_file(tmp_path / "model.safetensors")
     shared = "model.shared.weight"
     for changes, message in (
-        ({"lm_head.weight": whole[shared] + 1}, f"lm_head.weight differs from {shared}"),
+        ({"lm_head.weight": whole[shared] + 1}, f"lm_head.weight and {shared} differ"),
         ({shared: whole[shared][:, :8].contiguous()}, r"has shape \(20, 8\)"),
         ({shared: None}, f"{shared} is missing"),
         ({"bird": torch.zeros(1)}, "unexpected tensor bird"),
@@ -85,7 +82,7 @@ def test_a_marian_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
             {k: v for k, v in (whole | changes).items() if v is not None}, tmp_path / "model.safetensors"
         )
         with pytest.raises(ModelError, match=message):
-            build_network(read_stored(tmp_path))
+            TranslatorFolder.open(tmp_path).build()[0]
     copies = {"lm_head.weight": whole[shared].clone(), "model.encoder.embed_positions.weight": torch.ones(1)}
     save_file(whole | copies, tmp_path / "model.safetensors")
-    assert build_network(read_stored(tmp_path)).config == small_transformer().config
+    assert TranslatorFolder.open(tmp_path).build()[0].config == small_transformer().config

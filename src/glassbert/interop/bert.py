@@ -1,0 +1,92 @@
+"""BERT as `transformers` stores it, with our own options where a folder has them."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from glassbert.config import ModelConfig
+from glassbert.errors import ModelError
+from glassbert.interop.bert_config import read_bert_config, write_bert_config
+from glassbert.interop.bert_names import is_buffer, modernise, to_ours, to_theirs
+from glassbert.interop.family import Config, NamedTensors
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from glassbert.model.bert import Bert
+
+# The bias of the MLM decoder in files, and the place where some hold a second one.
+_BIAS = "cls.predictions.bias"
+_DECODERS_BIAS = "cls.predictions.decoder.bias"
+
+
+class BertFamily:
+    """See `Family`."""
+
+    name = "a BERT"
+    is_translator = False
+    may_hold_more = True
+
+    def describes(self, data: Mapping[str, Any]) -> bool:
+        return True  # also what says nothing, as Google's files do; others are refused by their model_type
+
+    def holds(self, config: Config) -> bool:
+        return isinstance(config, ModelConfig)
+
+    def read_config(
+        self, data: Mapping[str, Any], source: str, tensor_names: Iterable[str] = ()
+    ) -> tuple[ModelConfig, tuple[str, ...]]:
+        return read_bert_config(data, source, tensor_names)
+
+    def write_config(self, config: ModelConfig, dtype: str) -> dict[str, Any]:
+        return write_bert_config(config, dtype)
+
+    def network_class(self, config: ModelConfig) -> "type[Bert]":
+        from glassbert.model.bert import Bert
+
+        return Bert
+
+    def to_theirs(self, name: str) -> str:
+        return to_theirs(name)
+
+    def to_ours(self, name: str) -> str | None:
+        return to_ours(name)
+
+    def is_buffer(self, name: str) -> bool:
+        return is_buffer(name)
+
+    def from_file(self, tensors: "Mapping[str, Tensor]", config: ModelConfig) -> NamedTensors:
+        stored: dict[str, Tensor] = {}
+        num_renamed = 0
+        for old_name, tensor in tensors.items():
+            if is_buffer(old_name):
+                continue
+            name = modernise(old_name)
+            num_renamed += name != old_name and not name.endswith("." + old_name)
+            if name in stored and not stored[name].equal(tensor):
+                raise ModelError(f"{name} is in the weights twice, with different values")
+            stored[name] = tensor
+        notes = [f"{num_renamed} tensors had an older spelling"] if num_renamed else []
+        notes += _choose_bias(stored, is_tied=config.encoder.tie_word_embeddings)
+        state = {ours: tensor for name, tensor in stored.items() if (ours := to_ours(name)) is not None}
+        unknown = tuple(name for name in stored if to_ours(name) is None)
+        return NamedTensors(state, unknown, tuple(notes))
+
+    def to_file(self, state: "Mapping[str, Tensor]", config: ModelConfig) -> "dict[str, Tensor]":
+        tensors = {to_theirs(name): tensor for name, tensor in state.items()}
+        if _BIAS in tensors and not config.encoder.tie_word_embeddings:
+            tensors[_DECODERS_BIAS] = tensors[_BIAS].clone()
+        if config.head != "none":
+            return tensors
+        return {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
+
+
+def _choose_bias(stored: "dict[str, Tensor]", *, is_tied: bool) -> list[str]:
+    """Leave one decoder bias in ``stored``: files may hold two, and untied ones use the decoder's own."""
+    decoders_own = stored.pop(_DECODERS_BIAS, None)
+    if decoders_own is None:
+        return []
+    differs = _BIAS in stored and not stored[_BIAS].equal(decoders_own)
+    if differs and is_tied:
+        raise ModelError(f"{_BIAS} and {_DECODERS_BIAS} differ, but tied models have one")
+    stored[_BIAS] = decoders_own
+    return [f"{_BIAS} differs from {_DECODERS_BIAS}, which is the one in use"] if differs else []

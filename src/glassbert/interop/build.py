@@ -1,0 +1,147 @@
+"""From the tensors of a file to a network and back: nothing missing, nothing silent."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassbert.errors import ModelError, UserError
+from glassbert.interop.family import Config, Family, NamedTensors
+from glassbert.interop.names import nearest
+from glassbert.model.init import Network, materialised, tied_names, without_values
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What became of each tensor; names are those of the file."""
+
+    kept: tuple[str, ...]
+    new: tuple[str, ...] = ()
+    """Freshly initialised, as expected for the head that was asked for."""
+    unexpected: tuple[str, ...] = ()
+    """In the file but not in this model."""
+    dtype: str = "float32"
+    """How the file stores its numbers; the model computes in float32."""
+    notes: tuple[str, ...] = ()
+    """What else the user should know."""
+
+    def lines(self) -> list[str]:
+        """Return the report for people, one finding a line."""
+        lines = [f"kept {len(self.kept)} tensors ({self.dtype})", *self.notes]
+        if self.new:
+            lines.append(f"new {len(self.new)} tensors, to be trained: {', '.join(self.new)}")
+        for name in self.unexpected:
+            guess = nearest(name, self.kept)
+            lines.append(
+                f"unexpected tensor {name}, left out" + (f"; nearest known name {guess}" if guess else "")
+            )
+        return lines
+
+
+def build(
+    family: Family[Any],
+    config: Config,
+    stored: NamedTensors,
+    folder: Path,
+    *,
+    fresh: Collection[str] = (),
+    seed: int = 0,
+) -> tuple[Network, LoadReport]:
+    """Make a network of a file's tensors.
+
+    Args:
+        folder: Where they are from, for messages.
+        fresh: Parts, such as mlm, that start fresh where the file has no tensor of the right shape for them.
+        seed: Of the fresh weights.
+    """
+    network_class = family.network_class(config)
+    plan = without_values(network_class, config)
+    expected = {name: tensor.shape for name, tensor in plan.state_dict().items()}
+    spare = [family.to_theirs(name) for name in stored.state if name not in expected]
+    spare = sorted([*spare, *stored.unknown])
+    found = {name: tensor for name, tensor in stored.state.items() if name in expected}
+    for name, other in tied_names(plan).items():
+        _check_tie(family, name, found.pop(name, None), found.get(other), folder)
+        del expected[name]
+    optional = {name for name in expected if name.split(".")[0] in fresh}
+    found = {
+        name: tensor
+        for name, tensor in found.items()
+        if name not in optional or tensor.shape == expected[name]
+    }
+    new = sorted(expected.keys() - found.keys())
+    missing = [family.to_theirs(name) for name in expected if name not in found and name not in optional]
+    _check_complete(missing, spare, folder, may_hold_more=family.may_hold_more)
+    for name, tensor in found.items():
+        _check_tensor(family.to_theirs(name), tensor, expected[name], folder)
+    # A copy: file-backed memory is not aligned, and would change under us if the file were written over.
+    state = {name: tensor.to(torch.float32, copy=True) for name, tensor in found.items()}
+    network = materialised(network_class, config, state=state, seed=seed if new else None)
+    report = LoadReport(
+        kept=tuple(sorted(map(family.to_theirs, found))),
+        new=tuple(map(family.to_theirs, new)),
+        unexpected=tuple(spare),
+        dtype=str(next(iter(found.values())).dtype).removeprefix("torch."),
+        notes=stored.notes,
+    )
+    return network.eval(), report
+
+
+def tensors_for_file(family: Family[Any], network: Network, dtype: str = "float32") -> dict[str, Tensor]:
+    """Return a network's tensors as a file has them; a tied one is not written twice."""
+    if dtype not in DTYPES:
+        raise UserError(f"dtype={dtype!r}; expected one of {', '.join(DTYPES)}")
+    tied = tied_names(network)
+    state = {
+        name: tensor.to(DTYPES[dtype]) for name, tensor in network.state_dict().items() if name not in tied
+    }
+    for name, tensor in state.items():
+        if not torch.isfinite(tensor).all():
+            raise UserError(
+                f"{family.to_theirs(name)} holds numbers that {dtype} cannot; store the model as float32 or "
+                "bfloat16"
+            )
+    return family.to_file(state, network.config)
+
+
+def _check_tie(
+    family: Family[Any], name: str, tensor: Tensor | None, other: Tensor | None, folder: Path
+) -> None:
+    """Refuse a copy of the token embedding that differs from it."""
+    if tensor is not None and other is not None and not tensor.equal(other):
+        raise ModelError(
+            f"{folder}: config.json ties {family.to_theirs(name)} to the token embedding, but they differ; "
+            "set tie_word_embeddings to false to keep both"
+        )
+
+
+def _check_complete(missing: list[str], spare: list[str], folder: Path, *, may_hold_more: bool) -> None:
+    """Refuse a file that lacks weights, or that holds others where the family has no such files."""
+    advice = "the weights do not fit config.json; copy both again"
+    if missing:
+        guess = nearest(missing[0], spare)
+        raise ModelError(
+            f"{folder}: {missing[0]} is missing"
+            + (f" (the file has {guess})" if guess else "")
+            + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
+            + f"; {advice}"
+        )
+    if spare and not may_hold_more:
+        raise ModelError(f"{folder}: unexpected tensor {spare[0]}; {advice}")
+
+
+def _check_tensor(name: str, tensor: Tensor, shape: torch.Size, folder: Path) -> None:
+    """Refuse a tensor of another shape or kind than the model has, or with numbers that are none."""
+    if tensor.shape != shape:
+        raise ModelError(
+            f"{folder}: {name} has shape {tuple(tensor.shape)}; config.json asks for {tuple(shape)}"
+        )
+    if not tensor.is_floating_point():
+        raise ModelError(f"{folder}: {name} holds {tensor.dtype}; expected floating-point numbers")
+    if not torch.isfinite(tensor).all():
+        raise ModelError(f"{folder}: {name} holds NaN or infinity; the checkpoint is damaged")

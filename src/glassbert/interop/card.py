@@ -1,0 +1,103 @@
+"""README.md of a model folder: what the model is, how to load it, and how it came to be."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from glassbert.config import LstmConfig, ModelConfig, TransformerConfig
+from glassbert.heads import HEADS
+from glassbert.interop.family import Config
+from glassbert.interop.marian_config import is_marian
+from glassbert.model.init import Network
+
+
+@dataclass(frozen=True)
+class _Description:
+    title: str
+    facts: list[str]
+    use: str
+    """A line of Python that uses the model."""
+    transformers: list[str]
+    """Lines of Python that load it there; none if `transformers` does not compute it."""
+
+
+def model_card(network: Network, run: Mapping[str, Any]) -> str:
+    """Return the text of README.md.
+
+    Args:
+        run: The content of run.json.
+    """
+    num_parameters = sum(parameter.numel() for parameter in network.parameters())
+    about = _describe(network.config)
+    lines = [
+        "---",
+        f"library_name: {'transformers' if about.transformers else 'glassbert'}",
+        "---",
+        f"# {about.title}",
+        "",
+        f"- parameters: {num_parameters:,} (`glassbert params FOLDER` lists them)",
+        *(f"- {fact}" for fact in about.facts),
+        "",
+        *_python("import glassbert as gb", about.use),
+    ]
+    if about.transformers:
+        lines += ["", *_python(*about.transformers)]
+    lines += ["", "How it came to be (run.json):", ""]
+    lines += ["```json", json.dumps(run, indent=2, ensure_ascii=False), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _python(*lines: str) -> list[str]:
+    return ["```python", *lines, "```"]
+
+
+def _describe(config: Config) -> _Description:
+    if isinstance(config, ModelConfig):
+        return _encoder(config)
+    return _translator(config)
+
+
+def _encoder(config: ModelConfig) -> _Description:
+    shape = config.encoder
+    loader = "AutoModel" if config.head == "none" else HEADS[config.head].architecture
+    return _Description(
+        title=f"A BERT with {shape.num_hidden_layers} blocks of {shape.hidden_size} features",
+        facts=[
+            f"head: {config.head}" + (f"; labels: {', '.join(config.labels)}" if config.labels else ""),
+            f"vocabulary: {shape.vocab_size:,} rows; longest text: {shape.max_position_embeddings} tokens",
+        ],
+        use='model = gb.load("FOLDER")',
+        transformers=[f"from transformers import {loader}", f'model = {loader}.from_pretrained("FOLDER")']
+        if shape.is_plain_bert
+        else [],
+    )
+
+
+def _translator(config: TransformerConfig | LstmConfig) -> _Description:
+    transformers: list[str] = []
+    if isinstance(config, LstmConfig):
+        attention = "with attention" if config.has_attention else "without attention"
+        network = f"an LSTM {attention}: {config.num_hidden_layers} layers of width {config.hidden_size}"
+    else:
+        shape = config.encoder
+        network = (
+            f"a Transformer: {shape.num_hidden_layers} + {config.num_decoder_layers} blocks of width "
+            f"{shape.hidden_size}, {shape.num_attention_heads} heads"
+        )
+        if is_marian(config):
+            transformers = [
+                "from transformers import AutoTokenizer, MarianMTModel",
+                'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
+                'model = MarianMTModel.from_pretrained("FOLDER")',
+            ]
+    return _Description(
+        title="A translator",
+        facts=[
+            f"network: {network}",
+            f"vocabulary: {config.vocab_size:,} pieces for both sides; text comes back from it exactly",
+            f"longest sentence: {config.max_length} tokens",
+        ],
+        use='gb.load("FOLDER").translate(["..."])',
+        transformers=transformers,
+    )

@@ -1,0 +1,44 @@
+"""The keys of a foreign config.json: read, known to change nothing, refused, or reported."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from glassbert.errors import ModelError
+from glassbert.interop.names import misspelt
+
+
+@dataclass(frozen=True)
+class KeyRules:
+    """What a family makes of the keys of a config.json."""
+
+    read: Collection[str]
+    """Keys whose values are used."""
+    harmless: Collection[str]
+    """Known keys that change nothing of the computation."""
+    fixed: Mapping[str, tuple[Any, ...]]
+    """Keys that would change the computation, with the values that we compute; the first is the usual one."""
+
+    def check(self, data: Mapping[str, Any], source: str, *, is_foreign: bool = True) -> tuple[str, ...]:
+        """Refuse what would change the computation; return notes on the keys that were passed over.
+
+        Args:
+            source: The file's name, for messages.
+            is_foreign: Whether others wrote the file: they add keys of their own. We do not.
+        """
+        unknown = []
+        for key, value in data.items():
+            if key in self.fixed:
+                if value not in self.fixed[key]:
+                    raise ModelError(f"{source}: {key}={value!r}; only {self.fixed[key][0]!r} is supported")
+            elif key not in self.read and key not in self.harmless:
+                self._check_unknown(key, source, is_foreign)
+                unknown.append(key)
+        return (f"ignored keys of config.json that we do not know: {', '.join(unknown)}",) if unknown else ()
+
+    def _check_unknown(self, key: str, source: str, is_foreign: bool) -> None:
+        guess = misspelt(key, [*self.read, *self.fixed, *self.harmless])
+        if guess is not None:
+            raise ModelError(f"{source}: unknown key {key!r}; did you mean {guess!r}?")
+        if not is_foreign:
+            raise ModelError(f"{source}: unknown key {key!r}; if a newer glassbert wrote it, update this one")
