@@ -95,7 +95,7 @@ def test_build_warns_of_a_single_document(
         (b"One.", ["--processes", "0"], 2, "processes=0"),
         (b"One.", ["--held-out", "5"], 2, "held_out=5.0"),
         (b"One.", ["--held-out", "0.001"], 3, "held_out=0.001 of all documents is none"),
-        (b"One.", ["--segmenter", "nope"], 2, "segmenter 'nope' is not known"),
+        (b"One.", ["--segmenter", "nope"], 2, "unknown segmenter 'nope'"),
         (b"One.", ["--tokenizer", "nope"], 4, "nope: no such folder"),
         (None, [], 2, "No such file"),
     ],
@@ -113,8 +113,8 @@ def test_bad_input_is_one_line_with_the_right_code_and_writes_nothing(
     if content is not None:
         path.write_bytes(content)
     before = set(tmp_path.iterdir())
-    told = [] if "--tokenizer" in arguments else ["--tokenizer", tokenizer]
-    found, printed, errors = run(capsys, "build", path, "--out", tmp_path / "out", *told, *arguments)
+    given = [] if "--tokenizer" in arguments else ["--tokenizer", tokenizer]
+    found, printed, errors = run(capsys, "build", path, "--out", tmp_path / "out", *given, *arguments)
     assert (found, printed) == (code, "")
     # Remarks on the files may precede it; the error is the last line and the only one of its kind.
     assert message in errors.splitlines()[-1]

@@ -45,7 +45,7 @@ def test_json_holds_pieces_ids_segments_and_offsets(folder: Path, capsys: pytest
     assert "北" in out
 
 
-def test_json_tells_what_was_cut(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_reports_what_was_cut(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--max-length", 4, "--keep", "tail", "--json")
     code, out, errors = run(capsys, folder, "a b c hello zebra", *options)
     result = json.loads(out)
@@ -89,10 +89,10 @@ def test_the_table_shows_the_source_of_each_piece(folder: Path, capsys: pytest.C
     ends = {
         line.index(word) + len(word) for line, word in zip(out.splitlines()[1:3], ["0-0", "0-5"], strict=True)
     }
-    assert len(ends) == 1  # columns stand under each other
+    assert len(ends) == 1  # columns are aligned
 
 
-def test_losses_are_told_on_stderr(
+def test_losses_are_reported_on_stderr(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, out, errors = run(capsys, folder, "a b c zebra\0x", "--pair", "a b c a", "--max-length", 8)
@@ -106,7 +106,7 @@ def test_losses_are_told_on_stderr(
     assert "z" * 37 + "...\n" in out
 
 
-def test_a_guess_about_capitals_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_guess_about_capitals_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     VOCABULARY.save(tmp_path / "vocab.txt")
     code, out, errors = run(capsys, tmp_path, "HELLO", "--json")
     assert json.loads(out)["pieces"][1] == "hello"

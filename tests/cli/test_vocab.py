@@ -60,7 +60,7 @@ def test_train_knows_cased_and_unused(
     assert tokenizer.vocabulary.pieces[5:7] == ("[unused1]", "[unused2]")
 
 
-def test_train_replaces_a_vocabulary_only_when_told_to(
+def test_train_replaces_a_vocabulary_only_with_force(
     corpus: Path, bare: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = (bare / "vocab.txt").read_bytes()
@@ -225,3 +225,23 @@ assert "torch" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_train_and_inspect_read_the_forms_that_corpus_build_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, out = tmp_path / "rows.txt", tmp_path / "out"
+    rows.write_text(
+        "".join(json.dumps({"text": line}, ensure_ascii=False) + "\n" for line in TEXT.splitlines()),
+        encoding="utf-8",
+    )
+    code, _, errors = run(capsys, "train", rows, "--size", 34, "--out", out)
+    assert (code, errors) == (0, "form: jsonl (detected; change it with --form), 1 file such as rows.txt\n")
+    assert not {"{", "}", '"'} & set(Tokenizer.load(out).vocabulary.pieces)
+    code, printed, _ = run(capsys, "inspect", out, "--text", rows, "--json")
+    assert (code, json.loads(printed)["text"]["num_unknown"]) == (0, 0)
+    plain = run(capsys, "inspect", out, "--text", rows, "--form", "documents", "--json")
+    assert (plain[0], plain[2]) == (0, "")
+    assert json.loads(plain[1])["text"]["num_unknown"] > 0
+    assert run(capsys, "train", rows, "--size", 40, "--out", tmp_path / "raw", "--form", "documents")[0] == 0
+    assert {"{", "}", '"'} <= set(Tokenizer.load(tmp_path / "raw").vocabulary.pieces)

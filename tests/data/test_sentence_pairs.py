@@ -21,7 +21,7 @@ def texts(files: ParallelFiles) -> list[tuple[str, str]]:
 ROWS = [("Go.", "Ve."), (" two  spaces\u00a0", "dos"), ('a "quote"', "\u4f60\u597d")]
 
 
-def test_tsv_is_taken_as_it_stands(tmp_path: Path) -> None:
+def test_tsv_is_taken_as_it_is(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tsv", "".join(f"{source}\t{target}\n" for source, target in ROWS))
     assert list(ParallelFiles.of(path).pairs())[0] == SentencePair("Go.", "Ve.", 1)
     assert texts(ParallelFiles.of(path)) == ROWS
@@ -122,3 +122,11 @@ def test_a_byte_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_bytes(b"a\tb\nca\xf1a\tcane\n")
     with pytest.raises(DataError, match=r"a\.tsv:2: byte 3 \(0xf1\) is not UTF-8"):
         list(ParallelFiles.of(tmp_path / "a.tsv").pairs())
+
+
+def test_pairs_in_gb18030_are_read_and_noted_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes("The weather is fine today.\t今天的天气很好。\n".encode("gb18030") * 2)
+    files = ParallelFiles.of(path)
+    assert texts(files) == texts(files) == [("The weather is fine today.", "今天的天气很好。")] * 2
+    assert capsys.readouterr().err.count("read as GB18030") == len(files.notes) == 1

@@ -12,7 +12,7 @@ TOKENIZER = Tokenizer(
 
 
 def aligned(text: str, start: int, end: int) -> tuple[int, int, bool]:
-    """Return the pieces of ``text[start:end]`` and whether they stand for it exactly."""
+    """Return the pieces of ``text[start:end]`` and whether they cover it exactly."""
     runs = pieces_of_characters(as_offsets(TOKENIZER.pieces_of(text).offsets), [start], [end])
     return int(runs.start[0]), int(runs.stop[0]), bool(runs.is_exact[0])
 
@@ -38,7 +38,7 @@ def test_each_case(text: str, part: str, expected: tuple[int, int, bool]) -> Non
     assert aligned(text, start, start + len(part)) == expected
 
 
-def test_all_pieces_of_a_syllable_that_is_taken_apart_belong_to_it() -> None:
+def test_all_pieces_of_a_decomposed_syllable_belong_to_it() -> None:
     tokenizer = Tokenizer(Vocabulary((*SPECIALS, "\u1112", "##\u1161", "##\u11ab", "##a")))
     offsets = as_offsets(tokenizer.pieces_of("\ud55ca").offsets)
     assert offsets.tolist() == [[0, 1], [0, 1], [0, 1], [1, 2]]

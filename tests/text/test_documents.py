@@ -28,7 +28,7 @@ def texts_of(path: Path, form: Form) -> list[list[str]]:
     return [[line.strip() for line in part.lines if line.strip()] for part in parts]
 
 
-def test_blank_lines_part_documents(tmp_path: Path) -> None:
+def test_blank_lines_separate_documents(tmp_path: Path) -> None:
     path = write(tmp_path, "\n\na\nb\n \n\nc\n\n")
     assert texts_of(path, "sentences") == texts_of(path, "paragraphs") == [["a", "b"], ["c"]]
 
@@ -53,7 +53,7 @@ def test_text_before_the_first_title_is_a_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_lines_know_where_they_stand(form: Form, tmp_path: Path) -> None:
+def test_lines_know_their_numbers(form: Form, tmp_path: Path) -> None:
     text = '\n{"text": "a"}\n\n = B = \n' if form != "jsonl" else '\n{"text": "a"}\n\n{"text": "b"}\n'
     path = write(tmp_path, text)
     for part in read_documents([TextSource(path, form)]):
@@ -72,7 +72,7 @@ def test_documents_are_numbered_through_all_files_and_end_with_them(tmp_path: Pa
     ]
 
 
-def test_a_long_document_comes_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_document_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "_PART_CHARACTERS", 4)
     path = write(tmp_path, "aa\nbb\ncc\ndd\n\nee\n")
     parts = list(read_documents([TextSource(path, "sentences")]))
@@ -102,12 +102,12 @@ def test_a_long_document_comes_in_parts(tmp_path: Path, monkeypatch: pytest.Monk
         ("\n", "a.jsonl", None),
     ],
 )
-def test_the_form_is_seen(text: str, name: str, form: Form | None, tmp_path: Path) -> None:
+def test_the_form_is_detected(text: str, name: str, form: Form | None, tmp_path: Path) -> None:
     assert detect_form(write(tmp_path, text, name)) == form
 
 
 @pytest.mark.parametrize("text", ["One.\nTwo.\nThree.\n", "One.\n\nTwo.\n\nThree.\n", "明天呢？\n不知道。\n"])
-def test_a_form_that_cannot_be_told_is_refused_with_what_to_do(text: str, tmp_path: Path) -> None:
+def test_an_ambiguous_form_is_refused_with_what_to_do(text: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.txt: .*--form documents .* --form sentences"):
         detect_form(write(tmp_path, text))
 

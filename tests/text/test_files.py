@@ -125,7 +125,7 @@ def test_any_source_of_raw_lines_can_be_decoded() -> None:
         list(decoded_lines([b"one\n", b"\xff"], "stdin"))
 
 
-def test_a_folder_stands_for_its_files_in_order_of_their_names(tmp_path: Path) -> None:
+def test_a_folder_means_its_files_in_order_of_their_names(tmp_path: Path) -> None:
     for name in ("b.txt", "a/z.txt", "a.txt", ".hidden", ".git/x"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -220,7 +220,7 @@ def test_a_wrong_byte_is_reported_with_its_line(tmp_path: Path) -> None:
         read(write(tmp_path, "b", b"ascii\n" + CHINESE.encode("gb18030") + b"\xff\n"))
 
 
-def test_few_large_lines_are_enough_to_tell_the_encoding(tmp_path: Path) -> None:
+def test_a_few_large_lines_are_enough_to_detect_the_encoding(tmp_path: Path) -> None:
     line = "今天的天气很好，" * 60_000
     path = write(tmp_path, "a.txt", f"{line}\n{line}\n{line}\n".encode("gb18030"))
     lines = read_lines(path, lambda _: None)

@@ -35,14 +35,14 @@ def test_lower_cased_text(text: str, result: str) -> None:
     assert plain(text) == result
 
 
-def test_each_switch_does_its_own_part() -> None:
+def test_each_switch_does_its_own_step() -> None:
     assert plain("Él 北", lowercase=False) == "Él  北 "
     assert plain("Él 北", lowercase=False, strip_accents=True) == "El  北 "
     assert plain("Él 北", strip_accents=False) == "él  北 "
     assert plain("Él 北", tokenize_chinese_chars=False) == "el 北"
 
 
-def test_characters_remember_where_they_came_from() -> None:
+def test_characters_keep_their_original_positions() -> None:
     assert normalise("a\0É京") == [
         Character("a", 0, 1),
         Character("e", 2, 3),
@@ -101,7 +101,7 @@ def test_every_character_is_punctuation_when_the_engine_says_so() -> None:
     characters = [chr(code) for code in codes]
     words = {word for word, _ in engine.pre_tokenize_str(" ".join(f"a{c}b" for c in characters))}
     for character in characters:
-        # A mark stands alone; another character keeps its neighbours, or is a space and vanishes.
+        # A mark is a word; another character keeps its neighbours, or is a space and vanishes.
         assert is_punctuation(character) == (character in words and character not in "ab"), ascii(character)
 
 

@@ -61,15 +61,15 @@ def test_an_empty_word_list_is_refused(tmp_path: Path) -> None:
         segmenter(tmp_path / "words.txt")
 
 
-def test_an_unknown_name_is_told_with_the_known_ones() -> None:
-    with pytest.raises(UserError, match="'thulac' is not known; use rjieba or jieba, or the path"):
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UserError, match="unknown segmenter 'thulac'; use rjieba or jieba, or the path"):
         segmenter("thulac")
 
 
 @pytest.mark.parametrize(
     ("name", "install"), [("rjieba", r"glassbert\[zh\]"), ("jieba", "pip install jieba")]
 )
-def test_a_missing_package_is_told_with_how_to_install_it(
+def test_a_missing_package_is_reported_with_how_to_install_it(
     name: str, install: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, name, None)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from glassbert.text.sentences import sentence_spans, split_sentences
 
-# `|` stands where a sentence ends and a space, or nothing in Chinese, is left out.
+# `|` is where a sentence ends and a space, or nothing in Chinese, is left out.
 ENGLISH = [
     "It rained. | We stayed in.",
     "Did it rain? | Yes! | We stayed in.",

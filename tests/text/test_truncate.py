@@ -7,7 +7,7 @@ from glassbert.text.truncate import cut_spans, kept_spans, share_room
 
 
 def shares_by_taking_one_by_one(num_a: int, num_b: int, room: int) -> tuple[int, int]:
-    """Return what `share_room` should, by the rule it stands for."""
+    """Return what `share_room` should, by its rule, one piece at a time."""
     was_a_longer = num_a > num_b
     while num_a + num_b > room:
         if num_a > num_b or (num_a == num_b and not was_a_longer):
@@ -68,5 +68,5 @@ def test_kept_and_cut_pieces_together_are_all_pieces() -> None:
 
 
 def test_an_unknown_way_to_keep_is_refused() -> None:
-    with pytest.raises(UserError, match=r"keep='middle' is not known; use one of head, tail, head\+tail"):
+    with pytest.raises(UserError, match=r"keep='middle'; expected one of head, tail, head\+tail"):
         kept_spans(5, 3, "middle")

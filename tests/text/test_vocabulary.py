@@ -25,7 +25,7 @@ def test_the_line_number_is_the_id(tmp_path: Path) -> None:
     assert "The" not in vocabulary
 
 
-def test_specials_are_found_wherever_they_stand() -> None:
+def test_specials_are_found_in_any_row() -> None:
     vocabulary = Vocabulary(PIECES)
     ids = (vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.sep_id, vocabulary.mask_id)
     assert ids == vocabulary.special_ids == (0, 2, 3, 4, 5)

@@ -9,7 +9,7 @@ from helpers.worker_functions import late_when_even, refuse_three
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_results_come_in_the_order_of_the_items(processes: int) -> None:
+def test_results_are_in_the_order_of_the_items(processes: int) -> None:
     assert list(map_in_order(late_when_even, iter(range(6)), processes)) == [0, 1, 4, 9, 16, 25]
 
 
@@ -28,7 +28,7 @@ def test_items_are_taken_no_faster_than_they_are_worked_on() -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_an_error_of_the_work_comes_out(processes: int) -> None:
+def test_an_error_in_a_worker_is_raised(processes: int) -> None:
     with pytest.raises(ValueError, match="three"):
         list(map_in_order(refuse_three, iter(range(6)), processes))
 

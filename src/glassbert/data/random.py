@@ -1,4 +1,4 @@
-"""Randomness without a state: every number is a hash of what it is for.
+"""Randomness without state: every number is a hash of its purpose.
 
 A number depends on its keys alone: not on the process that asks for it, the order, or an interruption. The
 generators of numpy are not used: their streams may change between releases, and with them a run.
@@ -13,11 +13,11 @@ Keys = int | NDArray[np.int64]
 
 _MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
-"""What the state of SplitMix64 grows by."""
+"""The increment of SplitMix64."""
 
 
 class Draw(IntEnum):
-    """What a number is for; the first key, so that no two uses share their numbers. Never renumber these."""
+    """The purpose of a number; the first key, so that no two uses share numbers. Never renumber these."""
 
     IS_SHORT = 1
     SHORT_LENGTH = 2

@@ -1,8 +1,8 @@
-"""Which pieces of a text a run of its characters is made of, and the other way round.
+"""Map runs of characters to the pieces that cover them, and back.
 
 A run can end inside a piece: `Mac` of `macbook`, where that is one piece or an unknown word. It is snapped
-outward to whole pieces. Or it can reach over characters that have no piece, such as spaces: these are left
-out. A run of such characters only has no pieces at all.
+outward to whole pieces. Or it can include characters that have no piece, such as spaces: these are left out.
+A run of such characters only has no pieces at all.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ Offsets = NDArray[np.int64]
 
 
 class PieceRuns(NamedTuple):
-    """Runs of pieces, one per run of characters that was asked for."""
+    """Runs of pieces, one per run of characters."""
 
     start: NDArray[np.int64]
     """First piece."""
     stop: NDArray[np.int64]
     """The piece after the last; equal to `start` where there is no piece."""
     is_exact: NDArray[np.bool_]
-    """Whether the pieces stand for these characters, not for more or for fewer."""
+    """Whether the pieces cover exactly these characters."""
 
 
 def as_offsets(offsets: Sequence[tuple[int, int]]) -> Offsets:
@@ -32,7 +32,7 @@ def as_offsets(offsets: Sequence[tuple[int, int]]) -> Offsets:
 
 
 def pieces_of_characters(offsets: Offsets, starts: Sequence[int], ends: Sequence[int]) -> PieceRuns:
-    """Return the pieces of each run of characters, in the time that a binary search takes."""
+    """Return the pieces of each run of characters, by binary search."""
     firsts, lasts = np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
     # Pieces can share a character, as when one letter becomes two: then all of them belong to the run.
     start = np.searchsorted(offsets[:, 1], firsts, side="right")
@@ -45,12 +45,12 @@ def pieces_of_characters(offsets: Offsets, starts: Sequence[int], ends: Sequence
 
 
 def characters_of_pieces(offsets: Offsets, start: int, stop: int) -> tuple[int, int]:
-    """Return the characters that a run of pieces stands for: the first, and the one after the last."""
+    """Return the characters that a run of pieces covers: the first, and the one after the last."""
     return int(offsets[start, 0]), int(offsets[stop - 1, 1])
 
 
 def shares_character(offsets: Offsets) -> NDArray[np.bool_]:
-    """Tell of each piece whether it stands for a character of the piece before it, (N,).
+    """Return for each piece whether it shares a character with the piece before it, (N,).
 
     No run of characters has a border there: the pieces are parts of one character, such as a Korean syllable.
     """

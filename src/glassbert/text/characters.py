@@ -1,4 +1,4 @@
-"""What BERT's rules see in one character: space, punctuation, accent, Chinese character.
+"""Properties of one character by BERT's rules: space, punctuation, accent, Chinese character.
 
 Python's Unicode tables grow with every release. Those of the engine (`tokenizers`) are frozen: categories as
 of Unicode 8, decompositions as of Unicode 9; only lower-casing is recent (Unicode 17). Models are trained on
@@ -70,8 +70,8 @@ CJK = "".join(
 _IDEOGRAPHIC_PLANES = range(0x20000, 0x40000)
 
 DELETED = re.compile("[\x0b\x0c\x1c-\x1f\x85\ud800-\udfff]")
-"""What must be deleted before Python splits text at spaces: `str.split` takes the first ones for spaces, but
-BERT deletes them. The last are lone surrogates: JSON can hold them, the engine cannot."""
+"""To delete before Python splits text at spaces: `str.split` takes the first ones for spaces, but BERT
+deletes them. The last are lone surrogates: JSON can hold them, the engine cannot."""
 
 
 @_remembered

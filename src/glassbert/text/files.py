@@ -26,8 +26,8 @@ _USUAL_PACKING_RATIO = 3
 _SAMPLE_LINES = 200
 _SAMPLE_BYTES = 1 << 20
 
-# Among any few hundred Chinese characters some are these; text in Big5 or EUC-KR that is taken for GB18030
-# is all characters that nobody uses.
+# A few hundred Chinese characters always include some of these; text in Big5 or EUC-KR that is read as
+# GB18030 gives rare characters only.
 _FREQUENT = frozenset("\u7684\u4e00\u662f\u4e0d\u4e86\u4eba\u6211\u5728\u6709\uff0c\u3002\u3001")
 _ENOUGH_CHARACTERS = 200
 
@@ -38,7 +38,7 @@ def to_stderr(line: str) -> None:
 
 
 def input_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Return the files that ``paths`` name; a folder stands for all files in it that are not hidden."""
+    """Return the files that ``paths`` name; a folder means all files in it that are not hidden."""
     if isinstance(paths, str | Path):
         paths = [paths]
     files: list[Path] = []
@@ -109,7 +109,7 @@ def decoded_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
 
 
 def _sample(lines: Iterator[bytes]) -> list[bytes]:
-    """Take enough lines to tell one encoding from the other."""
+    """Take enough lines to distinguish the encodings."""
     sample: list[bytes] = []
     num_bytes = 0
     for raw in lines:
@@ -221,7 +221,7 @@ def _zstandard_chunks(path: Path, decompressor: Any) -> Iterator[bytes]:
 
 
 _PACKINGS: dict[str, Callable[[Path], Iterator[bytes]]] = {".gz": _gzip_lines, ".zst": _zstandard_lines}
-"""How to read the lines of a packed file, by its suffix."""
+"""The reader of each packing, by the suffix of the file."""
 
 
 def _checked(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:

@@ -1,8 +1,8 @@
-"""Make text plain before it is cut into words, and remember where each character came from.
+"""Normalise text before it is cut into words, keeping track of the original position of each character.
 
 Four steps, each a function from characters to characters: clean, put spaces around Chinese characters, strip
-accents, lower the case. A character carries the span of the original text that it stands for, so that in the
-end every piece can be found in the text that the user wrote.
+accents, lower the case. A character carries its span of the original text, so that in the end every piece can
+be found in the text that the user wrote.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from glassbert.text.characters import (
 
 
 class Character(NamedTuple):
-    """One character of the text in its present form."""
+    """One character of the text in its current form."""
 
     value: str
     start: int
@@ -28,7 +28,7 @@ class Character(NamedTuple):
     end: int
 
     def replaced_by(self, value: str) -> "Character":
-        """Return the character that stands for the same place in a new form."""
+        """Return the same place of the text with another value."""
         return self if value == self.value else Character(value, self.start, self.end)
 
 
@@ -39,7 +39,7 @@ def normalise(
     strip_accents: bool | None = None,
     tokenize_chinese_chars: bool = True,
 ) -> list[Character]:
-    """Return the characters that words are made from; ``strip_accents`` None means as ``lowercase``."""
+    """Return the characters that words are made of; ``strip_accents`` None means ``lowercase``."""
     characters: Iterable[Character] = (Character(value, at, at + 1) for at, value in enumerate(text))
     characters = clean(characters)
     if tokenize_chinese_chars:
@@ -52,7 +52,7 @@ def normalise(
 
 
 def clean(characters: Iterable[Character]) -> Iterator[Character]:
-    """Drop control characters and make every kind of space a plain one."""
+    """Drop control characters and replace every kind of space by a plain one."""
     for character in characters:
         if not is_removed(character.value):
             yield character.replaced_by(" ") if is_space(character.value) else character
@@ -84,8 +84,8 @@ def lowered(characters: Iterable[Character]) -> Iterator[Character]:
 def _decomposed(characters: list[Character]) -> Iterator[Character]:
     """Take each character apart, and sort the accents of a letter by class, as Unicode asks.
 
-    The engine hands out the places after sorting, from left to right: what was the first part of a character
-    moves on to the next place, what was a further part stays. So places always rise, also where accents swap.
+    The engine assigns places after sorting, from left to right: the first part of a character moves to the
+    next place, a further part stays. So places always rise, even where accents swap.
     """
     parts = [
         (part, combining_class(part), number == 0)

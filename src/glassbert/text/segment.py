@@ -1,7 +1,7 @@
 """Chinese words, for whole-word masking and word vectors.
 
-Whatever segmenter is used, it sees runs of Chinese characters only. What lies between them is cut here, as
-BERT does it: a punctuation mark is a word, and so is any other run without spaces.
+A segmenter sees runs of Chinese characters only. The text between them is cut here as BERT does it: a
+punctuation mark is a word, and so is any other run without spaces.
 """
 
 import importlib
@@ -37,7 +37,7 @@ class RjiebaSegmenter:
 
     def __init__(self) -> None:
         rjieba = _import("rjieba", "pip install 'glassbert[zh]'")
-        # An own instance: words that a program adds to the package's shared one must not change our results.
+        # Our own instance: words that a program adds to the package's shared one must not change our results.
         self._cut: Callable[[str], list[str]] = rjieba.Jieba().cut
 
     def words(self, text: str) -> list[Span]:
@@ -62,7 +62,7 @@ class JiebaSegmenter:
 
 
 class DictionarySegmenter:
-    """The longest word of a list that fits, from left to right; a character that starts none is a word."""
+    """The longest matching word of a list, from left to right; a character that starts none is a word."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = frozenset(word for word in words if len(word) > 1)
@@ -76,7 +76,7 @@ class DictionarySegmenter:
         """Read a list with one word a line; what follows a space, such as a count, is ignored."""
         words = [fields[0] for line in read_lines(path) if (fields := line.split())]
         if not words:
-            raise DataError(f"{path}: no word in it; one word a line is expected")
+            raise DataError(f"{path}: no word in it; expected one word a line")
         return cls(words)
 
     def words(self, text: str) -> list[Span]:
@@ -102,14 +102,14 @@ def segmenter(name_or_path: str | Path) -> Segmenter:
     path = Path(name_or_path)
     if not path.is_file():
         raise UserError(
-            f"segmenter {str(name_or_path)!r} is not known; use {' or '.join(_NAMES)}, "
+            f"unknown segmenter {str(name_or_path)!r}; use {' or '.join(_NAMES)}, "
             "or the path of a file with one word a line"
         )
     return DictionarySegmenter.load(path)
 
 
 def _spans(text: str, cut: Callable[[str], Iterable[str]]) -> Iterator[Span]:
-    """Yield the words of ``text``; ``cut`` divides a run of Chinese characters without leaving one out."""
+    """Yield the words of ``text``; ``cut`` divides a run of Chinese characters completely."""
     for match in _RUN.finditer(text):
         run, start = match.group(), match.start()
         for word in cut(run) if match["chinese"] else _cut_at_punctuation(run):

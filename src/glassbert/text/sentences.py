@@ -1,9 +1,8 @@
 """Cut text into sentences, English and Chinese, by rules.
 
-A full stop of Chinese always ends a sentence. One of English ends it when a space follows and neither the
-word before it (an abbreviation, an initial, the number of a list) nor the word after it (in small letters)
-speaks against it. What no rule can tell is decided for keeping together: a pair of sentences taken for one
-does less harm to pre-training than half a sentence.
+A Chinese full stop always ends a sentence. An English one ends it if a space follows, unless the word before
+it (an abbreviation, an initial, the number of a list) or the word after it (in lower case) says otherwise.
+When in doubt the text is kept together: two sentences taken for one harm pre-training less than half of one.
 """
 
 import re
@@ -20,7 +19,7 @@ _CLOSERS = re.escape("\"'\u2019\u201d\u300d\u300f\uff09\u3011\u300b\u3009)]}\u00
 _OPENING = "\"'\u2018\u201c\u300c\u300e\uff08\u3010\u300a\u3008([{\u00ab"
 _OPENERS = re.escape(_OPENING)
 
-# Where a sentence may end. One set of characters at the front: the search for a match is fastest so.
+# Where a sentence may end. One set of characters at the front makes the search fastest.
 _CANDIDATE = re.compile(f"(?P<mark>[.!?\u2026\u3002\uff01\uff1f\uff61\uff1b]+)[{_CLOSERS}]*")
 _CHINESE_MARK = re.compile("[\u3002\uff01\uff1f\uff61\uff1b]|\u2026\u2026")
 _NO_SPACE_NEEDED = re.compile(f"[{CJK}\u3040-\u30ff]")
@@ -40,12 +39,12 @@ _TITLES = _words("""
     mr mrs ms mx dr prof rev fr hon gen col maj capt cpt cmdr lt sgt cpl adm gov sen rep pres amb supt insp st
     ste mt ft messrs mme mlle
 """)
-# Nor after these when a number follows.
+# Nor after these if a number follows.
 _BEFORE_NUMBERS = _words("""
     no nos nr vol vols p pp fig figs eq eqs ch sec art ca c approx jan feb mar apr jun jul aug sep sept oct
     nov dec op cap ver v
 """)
-# After these, and after initials, only a word that often begins a sentence tells that one begins.
+# After these, and after initials, a sentence ends only before a word that often begins one.
 _OTHER_ABBREVIATIONS = _words("""
     vs v cf al e.g i.e eg ie viz lit inc ltd co corp bros jr sr dept univ assn ave blvd rd est esp incl ed eds
     trans repr a.m p.m ph.d m.d b.a m.a u.s u.k u.n d.c
@@ -88,7 +87,7 @@ def _ends(text: str) -> Iterator[int]:
 
 
 def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
-    """Tell whether the sentence that began at ``start`` ends with a mark that need not end one."""
+    """Return whether the sentence that began at ``start`` ends with a mark that need not end one."""
     after = _WORD_AFTER.match(text, match.end())
     assert after is not None  # it matches nothing, too
     word_after = after[1]
@@ -106,7 +105,7 @@ def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _is_end_after(word: str, word_after: str, *, is_first: bool) -> bool:
-    """Tell whether a full stop between these words ends a sentence."""
+    """Return whether a full stop between these words ends a sentence."""
     small = word.lower()
     if small in _TITLES:
         return False

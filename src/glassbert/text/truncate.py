@@ -1,4 +1,4 @@
-"""Which pieces of a text that is too long are kept. Pure arithmetic on lengths, no text."""
+"""Choose the pieces to keep of a text that is too long. Pure arithmetic on lengths, no text."""
 
 from typing import Literal, get_args
 
@@ -16,10 +16,10 @@ _PUBLISHED_HEAD_OF_LONG = 256
 
 
 def share_room(num_a: int, num_b: int, room: int) -> tuple[int, int]:
-    """Return how many pieces of each text fit when pieces are taken one by one from the longer text.
+    """Return how many pieces of each text fit if pieces are removed one by one from the longer text.
 
-    When both are cut and ``room`` is odd, the odd piece goes to the longer text, and to the second text when
-    both are equally long.
+    If both are cut and ``room`` is odd, the odd piece goes to the longer text, and to the second text if both
+    are equally long.
     """
     if num_a + num_b <= room:
         return num_a, num_b
@@ -47,7 +47,7 @@ def cut_spans(num_pieces: int, kept: list[Span]) -> list[Span]:
 def check_keep(keep: str) -> None:
     """Refuse a word that is not a `Keep`."""
     if keep not in get_args(Keep):
-        raise UserError(f"keep={keep!r} is not known; use one of {', '.join(get_args(Keep))}")
+        raise UserError(f"keep={keep!r}; expected one of {', '.join(get_args(Keep))}")
 
 
 def _head_of_both(num_pieces: int, room: int) -> int:

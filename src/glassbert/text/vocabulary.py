@@ -129,7 +129,7 @@ class Vocabulary:
 
 
 def _check(pieces: Sequence[str], name: str) -> None:
-    """Refuse a list of pieces that cannot be a vocabulary; ``name`` is where it came from."""
+    """Refuse a list of pieces that cannot be a vocabulary; ``name`` says where it is from."""
     if not pieces:
         raise ModelError(
             f"{name}: no piece in it; expected one piece a line, {' '.join(SPECIALS)} among them"

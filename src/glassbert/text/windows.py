@@ -1,4 +1,4 @@
-"""Windows over a text that is longer than a model takes. Pure arithmetic on numbers of pieces, no text."""
+"""Windows over a text that is too long for a model. Pure arithmetic on numbers of pieces, no text."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,9 +22,9 @@ class Window(NamedTuple):
 def windows(num_pieces: int, room: int, stride: int) -> list[Window]:
     """Return windows that together hold every piece; a text that fits, even an empty one, has one window.
 
-    A longer text has as many windows as the stride asks for, all of one length and none longer than it has to
-    be: neighbours share at least ``room - stride`` pieces, and a text that is barely too long is not read
-    twice.
+    A longer text has as many windows as the stride requires, all of the same length and none longer than
+    necessary: neighbours share at least ``room - stride`` pieces, and a text that is barely too long is not
+    read twice.
 
     Args:
         room: Pieces that a window holds at most.
@@ -47,10 +47,10 @@ def windows(num_pieces: int, room: int, stride: int) -> list[Window]:
 
 
 def max_context(overlapping: Sequence[Window]) -> list[Window]:
-    """Return for each window the pieces for which it is the best: no other shows more text on both sides.
+    """Return for each window the pieces for which it is best: no other has more text on both sides of them.
 
-    The results follow one another without gap or overlap, from the first piece to the last. Since the windows
-    have one length, the best is the one whose middle is nearest: neighbours divide what they share.
+    The results cover all pieces without gap or overlap. Since all windows have the same length, the best is
+    the one whose middle is nearest: neighbours divide what they share.
     """
     # Of an odd number of shared pieces, the one in the middle goes to the earlier window.
     borders = [

@@ -1,4 +1,4 @@
-"""Work on a stream of items on several processes, with results in the order of the items."""
+"""Process a stream of items on several processes, with results in the order of the items."""
 
 import multiprocessing
 import os
@@ -19,7 +19,7 @@ def map_in_order(
 ) -> Iterator[Result]:
     """Yield the result of each item in order, with a bounded number of items under way.
 
-    A single item, and every item when there is one process, is worked on here.
+    A single item, and every item if there is one process, is processed here.
     """
     first = list(islice(items, 2))
     items = chain(first, items)
@@ -42,7 +42,7 @@ def map_in_order(
 
 
 def _start_worker() -> None:
-    """Leave Ctrl-C to the parent, and end with it even when it is killed: an orphan would wait for ever."""
+    """Leave Ctrl-C to the parent, and end with it even if it is killed: an orphan would wait forever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The engine would start a thread for each core in each process.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"

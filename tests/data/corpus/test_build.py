@@ -351,6 +351,16 @@ def test_a_line_of_a_megabyte_and_one_long_document_are_read(tokenizer: Tokenize
     assert built.manifest.num_unknown == 1_953
 
 
+def test_text_in_gb18030_gives_the_same_tokens(text: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_bytes(text.read_text(encoding="utf-8").encode("gb18030"))
+    lines: list[str] = []
+    build_corpus(other, tokenizer=tokenizer, out=tmp_path / "other", log=lines.append)
+    build_corpus(text, tokenizer=tokenizer, out=tmp_path / "utf8", log=lines.append)
+    assert sentences_of(tmp_path / "other") == sentences_of(tmp_path / "utf8")
+    assert sum("other.txt: read as GB18030" in line for line in lines) == 1
+
+
 def test_progress_ends_at_the_size_of_the_files(text: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
     calls: list[ReadProgress] = []
     build_corpus(text, tokenizer=tokenizer, out=tmp_path / "out", on_read=calls.append)

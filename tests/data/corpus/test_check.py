@@ -47,12 +47,12 @@ def test_one_document_makes_next_sentence_prediction_impossible(tmp_path: Path) 
     assert "objective mlm or sop" in the(report, "one_document")
 
 
-def test_documents_of_one_sentence_are_told(tmp_path: Path) -> None:
+def test_documents_of_one_sentence_are_reported(tmp_path: Path) -> None:
     report = check_corpus([write(tmp_path, "One.\nTwo.\nThree.\n")], form="documents")
     assert kinds(report) == {"short_documents": "warning"}
 
 
-def test_a_form_that_cannot_be_told_is_an_error_but_the_text_is_examined(tmp_path: Path) -> None:
+def test_an_ambiguous_form_is_an_error_but_the_text_is_examined(tmp_path: Path) -> None:
     report = check_corpus([write(tmp_path, "One.\nTwo\x01.\nThree.\n")])
     assert kinds(report) == {"form": "error", "control": "warning", "one_document": "warning"}
     assert "--form documents" in the(report, "form")
@@ -105,7 +105,7 @@ def test_documents_that_are_nearly_the_same_are_found(tmp_path: Path) -> None:
     assert f"{path}:6 is like {path}:2" in the(report, "near_duplicates")
 
 
-def test_many_unknown_words_are_told_with_the_most_frequent(tmp_path: Path) -> None:
+def test_many_unknown_words_are_reported_with_the_most_frequent(tmp_path: Path) -> None:
     Tokenizer(Vocabulary((*SPECIALS, *"abc."))).save(tmp_path / "tokenizer")
     path = write(tmp_path, "A b c. C zebra.\n\nA zebra.\n")
     report = check_corpus([path], form="paragraphs", tokenizer=tmp_path / "tokenizer")

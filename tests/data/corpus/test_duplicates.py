@@ -43,7 +43,7 @@ def test_repeated_lines_become_blank_and_short_ones_stay() -> None:
     assert drop.num_dropped == 2
 
 
-def test_hashes_tell_texts_apart_and_take_any_text() -> None:
+def test_hashes_distinguish_texts_and_take_any_text() -> None:
     assert len({text_hash(text) for text in ("", "a", "b", "中", "\ud800", "a" * 10**6)}) == 6
     assert text_hash("a") == text_hash("a") < 1 << 64
 

@@ -99,7 +99,7 @@ def test_words_begin_without_hashes_and_where_the_segmenter_says() -> None:
     np.testing.assert_array_equal(found.ids, plain.ids)
 
 
-def test_a_segmenter_needs_chinese_characters_set_apart() -> None:
+def test_a_segmenter_needs_chinese_characters_as_words() -> None:
     with pytest.raises(UserError, match="tokenize_chinese_chars=False"):
         DocumentEncoder(Tokenizer(WORDS, tokenize_chinese_chars=False), DictionarySegmenter(["北京"]))
 

@@ -25,7 +25,7 @@ def learn(size: int, **rules: int) -> SubwordTokenizer:
     return learn_subwords(TEXTS, SubwordSettings(size=size, **rules)).tokenizer
 
 
-def test_rows_come_in_the_order_specials_bytes_characters_merges() -> None:
+def test_rows_are_in_the_order_specials_bytes_characters_merges() -> None:
     tokenizer = learn(NUM_FIXED + 7 + 3)
     assert tokenizer.pieces[:NUM_FIXED] == (*SPECIALS, *BYTES)
     assert tokenizer.pieces[NUM_FIXED : NUM_FIXED + 7] == (" ", ".", "1", "2", "a", "b", "c")
@@ -68,7 +68,7 @@ def test_encoding_cuts_words_as_learning_did() -> None:
     assert counts["ab"] == 1
 
 
-def test_rare_characters_go_by_bytes_and_are_told() -> None:
+def test_rare_characters_go_by_bytes_and_are_reported() -> None:
     learned = learn_subwords(TEXTS, SubwordSettings(size=NUM_FIXED + 5, max_alphabet=3))
     assert learned.tokenizer.pieces[NUM_FIXED : NUM_FIXED + 3] == (" ", "a", "b")
     report = learned.report

@@ -73,19 +73,19 @@ def reference_ids(tokenizer: SubwordTokenizer, text: str) -> list[int]:
 
 
 @pytest.mark.parametrize("text", [*TEXTS, *ODD])
-def test_text_comes_back_exactly(tokenizer: SubwordTokenizer, text: str) -> None:
+def test_text_is_decoded_exactly(tokenizer: SubwordTokenizer, text: str) -> None:
     assert tokenizer.decode(tokenizer.ids_of(text)) == text
 
 
 @given(st.text())
 @settings(max_examples=500, deadline=None)
-def test_any_unicode_comes_back_exactly(tokenizer: SubwordTokenizer, text: str) -> None:
+def test_any_unicode_is_decoded_exactly(tokenizer: SubwordTokenizer, text: str) -> None:
     assert tokenizer.decode(tokenizer.ids_of(text)) == text
 
 
 @given(st.text(alphabet=" abc\t'\u2019.,\u00e9\u4e2d0\u2581\U0001f600<>x", max_size=30))
 @settings(max_examples=300, deadline=None)
-def test_hard_mixtures_come_back_exactly(tokenizer: SubwordTokenizer, text: str) -> None:
+def test_hard_mixtures_are_decoded_exactly(tokenizer: SubwordTokenizer, text: str) -> None:
     assert tokenizer.decode(tokenizer.ids_of(text)) == text
 
 
@@ -108,7 +108,7 @@ def test_real_and_odd_text_has_the_pieces_of_the_reference(
     assert tokenizer.ids_of(text) == engine.encode(text, add_special_tokens=False).ids
 
 
-def test_words_take_their_space_along_and_digits_stand_alone() -> None:
+def test_words_include_their_space_and_digits_are_single() -> None:
     cases = {
         " Hello,  you don't say 2024!": [
             " Hello",
@@ -250,7 +250,7 @@ def test_pieces_that_no_merge_makes_are_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_hundred_thousand_real_lines_come_back_exactly(shared_data: Path, side: int) -> None:
+def test_a_hundred_thousand_real_lines_are_decoded_exactly(shared_data: Path, side: int) -> None:
     with gzip.open(shared_data / "translate" / "en-es.train.tsv.gz", "rt", encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in file]
     tokenizer = learn_subwords((text for row in rows for text in row), SubwordSettings(size=8000)).tokenizer
@@ -262,7 +262,7 @@ def test_a_hundred_thousand_real_lines_come_back_exactly(shared_data: Path, side
 
 
 @pytest.mark.slow
-def test_chinese_wikipedia_comes_back_exactly(shared_data: Path) -> None:
+def test_chinese_wikipedia_is_decoded_exactly(shared_data: Path) -> None:
     with gzip.open(shared_data / "corpus" / "zhwiki.jsonl.gz", "rt", encoding="utf-8") as file:
         lines = [
             line

@@ -67,8 +67,8 @@ def test_a_bare_vocabulary_is_read_with_an_assumption_about_capitals(tmp_path: P
     assert lowered.settings.lowercase
     assert "text is lower-cased" in lowered.assumptions[0]
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
-    told = Tokenizer.load(tmp_path)
-    assert (told.settings.lowercase, told.assumptions) == (False, ())
+    by_config = Tokenizer.load(tmp_path)
+    assert (by_config.settings.lowercase, by_config.assumptions) == (False, ())
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_cjk_characters_never_continue_a_word(small: Path, cased: bool) -> None:
     assert not [piece for piece in pieces if len(piece) > 1 and "\u3400" <= piece[0] <= "\u9fff"]
 
 
-def test_rows_come_in_the_order_specials_unused_alphabet_merges(tmp_path: Path) -> None:
+def test_rows_are_in_the_order_specials_unused_alphabet_merges(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("abab abab abab ab. cab", encoding="utf-8")
     pieces = learn(path, 5 + 2 + 7 + 3, num_unused=2).vocabulary.pieces

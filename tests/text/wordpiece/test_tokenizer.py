@@ -20,7 +20,7 @@ TOKENIZER = TOKENIZERS[True]
 
 
 @pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: f"{case['text'][:20]}-{case['lowercase']}")
-def test_golden_strings_come_out_as_from_transformers(case: dict) -> None:
+def test_golden_strings_give_what_transformers_gives(case: dict) -> None:
     tokenizer = TOKENIZERS[case["lowercase"]]
     encoding = tokenizer.encode(case["text"], case["pair"], max_length=case["max_length"])
     assert encoding.pieces == case["pieces"]
@@ -154,7 +154,7 @@ def test_a_batch_is_the_same_as_one_by_one() -> None:
     assert TOKENIZER.encode_batch([]) == []
 
 
-def test_what_is_cut_is_told_with_its_characters() -> None:
+def test_what_is_cut_is_reported_with_its_characters() -> None:
     text = "a b c d e f g h i j"
     head = TOKENIZER.encode(text, max_length=6)
     assert head.pieces == ["[CLS]", "a", "b", "c", "d", "[SEP]"]
@@ -186,7 +186,7 @@ def test_unknown_pieces_are_counted() -> None:
     assert TOKENIZER.encode("hello world").num_unknown == 0
 
 
-def test_the_limit_is_the_one_given_at_the_start_unless_told() -> None:
+def test_the_limit_is_that_of_the_tokenizer_by_default() -> None:
     tokenizer = Tokenizer(VOCABULARY, max_length=5)
     assert len(tokenizer.encode("a b c d e f g").ids) == 5
     assert len(tokenizer.encode("a b c d e f g", max_length=7).ids) == 7
@@ -205,7 +205,7 @@ def test_a_text_of_nothing_is_legal(text: str) -> None:
     assert TOKENIZER.encode(text, text).pieces == ["[CLS]", "[SEP]", "[SEP]"]
 
 
-def test_decoding_joins_pieces_and_leaves_specials_out_when_told() -> None:
+def test_decoding_joins_pieces_and_skips_specials_if_asked() -> None:
     ids = TOKENIZER.encode("unaffable 今天").ids
     assert TOKENIZER.decode(ids) == "unaffable 今 天"
     assert TOKENIZER.decode(ids, skip_specials=False) == "[CLS] unaffable 今 天 [SEP]"
@@ -223,7 +223,7 @@ def test_an_id_outside_the_vocabulary_is_named(id_: int) -> None:
     [
         (lambda: TOKENIZER.encode("a", max_length=1), "max_length=1 has no room for the 2 specials"),
         (lambda: TOKENIZER.encode("a", "b", max_length=2), "max_length=2 has no room for the 3 specials"),
-        (lambda: TOKENIZER.encode("a", keep="middle"), "keep='middle' is not known"),
+        (lambda: TOKENIZER.encode("a", keep="middle"), "keep='middle'; expected"),
         (lambda: TOKENIZER.encode_batch(["a", "b"], ["c"]), "got 2 texts and 1 pairs"),
         (lambda: TOKENIZER.encode_batch("ab"), "wrap it in a list"),
         (lambda: TOKENIZER.encode(None), "expected texts that are str, got a NoneType"),
@@ -246,7 +246,7 @@ class CountingTokenizer(Tokenizer):
         return super().pieces_of_batch(texts, **options)
 
 
-def test_pieces_come_in_order_and_equal_texts_are_cut_once() -> None:
+def test_pieces_are_in_order_and_equal_texts_are_cut_once() -> None:
     tokenizer = CountingTokenizer()
     texts = ["a b", "c", "a b", "a b", ""]
     assert list(tokenizer.stream_pieces(texts)) == [tokenizer.pieces_of(text) for text in texts]

@@ -50,7 +50,7 @@ def real_lines(shared_data: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("name", "lowercase"), RELEASED.items())
-def test_real_text_comes_out_as_from_transformers_and_the_reference(
+def test_real_text_gives_what_transformers_and_the_reference_give(
     shared_data: Path, name: str, lowercase: bool
 ) -> None:
     from transformers import BertTokenizerFast

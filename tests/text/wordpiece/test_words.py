@@ -46,7 +46,7 @@ def test_words_are_those_that_the_tokenizer_sees(text: str) -> None:
     assert tokenizer.pieces_of(text).ids == [id_ for word in words for id_ in tokenizer.pieces_of(word).ids]
 
 
-def test_cjk_characters_are_exactly_those_that_the_engine_sets_apart() -> None:
+def test_cjk_characters_are_exactly_those_that_the_engine_separates() -> None:
     characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF]
     splitter = WordSplitter(CASED)
     words = splitter.words(" ".join(f"a{character}b" for character in characters if character.isprintable()))

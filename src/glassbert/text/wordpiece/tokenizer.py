@@ -25,7 +25,7 @@ _STREAM_TEXTS = 256
 
 
 class Pieces(NamedTuple):
-    """The pieces of one text without specials."""
+    """The pieces of one text, without specials."""
 
     ids: list[int]
     offsets: list[Span]
