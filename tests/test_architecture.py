@@ -94,6 +94,19 @@ def test_files_can_be_read_in_one_sitting(path: Path) -> None:
             assert node.end_lineno - node.lineno < 60, f"{node.name} is too long"
 
 
+def test_no_public_function_takes_a_path_that_may_not_be_a_str() -> None:
+    taken = [
+        f"{path.relative_to(SOURCE)}: {node.name}({argument.arg})"
+        for package in ("interop", "glassbox")
+        for path in sorted((SOURCE / package).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+        for argument in (*node.args.args, *node.args.kwonlyargs)
+        if argument.annotation is not None and ast.unparse(argument.annotation) in ("Path", "Path | None")
+    ]
+    assert taken == []
+
+
 def test_pickles_are_opened_in_one_place_only() -> None:
     users = {
         path.name

@@ -42,15 +42,15 @@ def small_lstm(*, seed: int = 0, **changes: Any) -> Lstm:
     return randomised(new_lstm(LstmConfig(**settings | changes), seed=seed))
 
 
-def small_network(kind: str) -> Transformer | Lstm:
+def small_network(kind: str, **changes: Any) -> Transformer | Lstm:
     """Return a network of one of `KINDS`."""
     if kind.startswith("lstm"):
-        return small_lstm(has_attention=kind == "lstm")
+        return small_lstm(has_attention=kind == "lstm", **changes)
     if kind == "post":
-        return small_transformer()
+        return small_transformer(**changes)
     # With one matrix for both, a token of an untrained model is mostly followed by itself.
     option = {"norm_position" if kind == "pre" else "positions": kind}
-    return small_transformer(tie_word_embeddings=False, **option)
+    return small_transformer(tie_word_embeddings=False, **option, **changes)
 
 
 def randomised(network: Any) -> Any:

@@ -48,7 +48,7 @@ def test_what_older_versions_of_transformers_wrote_is_no_obstacle(key: str, valu
 def test_foreign_keys_that_change_nothing_are_reported_and_not_refused(key: str) -> None:
     config, notes = read_bert_config(TINY | {key: "x"}, "config.json")
     assert config.encoder == BertConfig(**TINY)
-    assert notes == (f"ignored keys of config.json that we do not know: {key}",)
+    assert notes == (f"unknown keys of config.json ignored: {key}",)
 
 
 def test_known_keys_that_change_nothing_are_not_reported() -> None:

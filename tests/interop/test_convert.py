@@ -13,11 +13,13 @@ from glassbert.config import BertConfig, ModelConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.model import load
 from glassbert.interop.convert import convert
-from glassbert.interop.folder import write_model
+from glassbert.interop.folder import TranslatorFolder, write_model
 from glassbert.interop.stored import find_stored
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
 from helpers.oracles import CLASSES, make_oracle, save_oracle, small_tokenizer
+from helpers.sentence_pairs import small_tokenizer as small_pieces
+from helpers.small_translators import KINDS, small_network
 
 GOLDEN_TF1 = Path(__file__).parent.parent / "golden" / "tf1" / "tiny"
 
@@ -167,3 +169,26 @@ def test_more_pieces_than_rows_are_refused_by_convert_as_by_load(tmp_path: Path)
     with pytest.raises(ModelError, match="rows; use the vocabulary that the model was trained with"):
         convert(theirs, tmp_path / "ours")
     assert not (tmp_path / "ours").exists()
+
+
+def test_paths_may_be_strings(tmp_path: Path) -> None:
+    save_oracle(make_oracle("BertModel"), tmp_path / "theirs")
+    convert(str(tmp_path / "theirs"), str(tmp_path / "ours"))
+    assert load(str(tmp_path / "ours")).config.head == "none"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_translator_is_rewritten_in_another_precision(kind: str, tmp_path: Path) -> None:
+    network = small_network(kind, vocab_size=320)
+    (tmp_path / "theirs").mkdir()
+    write_model(network, small_pieces(), tmp_path / "theirs", run={"note": "x"})
+    report = convert(tmp_path / "theirs", tmp_path / "ours", dtype="bfloat16")
+    assert report.dtype == "float32"
+    found = TranslatorFolder.open(tmp_path / "ours")
+    assert found.run["note"] == "x"
+    assert found.run["converted_from"]["kind"] == "safetensors"
+    assert found.tokenizer().pieces == small_pieces().pieces
+    again, report = found.build()
+    assert report.dtype == "bfloat16"
+    for name, value in network.state_dict().items():
+        assert torch.equal(again.state_dict()[name], value.bfloat16().float()), name

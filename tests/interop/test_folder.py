@@ -6,10 +6,75 @@ import pytest
 import torch
 
 from glassbert.errors import ModelError
-from glassbert.interop.folder import TranslatorFolder, write_model
+from glassbert.interop.folder import EncoderFolder, ModelFolder, TranslatorFolder, write_model
+from helpers.oracles import make_oracle, save_oracle
 from helpers.sentence_pairs import sentence_pairs, small_network, small_tokenizer
 
 TOKENIZER = small_tokenizer()
+GOLDEN_TF1 = Path(__file__).parent.parent / "golden" / "tf1" / "tiny"
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_folder_is_opened_as_what_it_holds(kind: type, tmp_path: Path) -> None:
+    write_model(small_network(), TOKENIZER, kind(tmp_path), run={})
+    assert isinstance(ModelFolder.open(kind(tmp_path)), TranslatorFolder)
+    found = ModelFolder.open(kind(GOLDEN_TF1))
+    assert isinstance(found, EncoderFolder)
+    assert (found.path, found.run, found.config.head) == (GOLDEN_TF1, {}, "pretraining")
+    assert found.tokenizer().vocabulary.mask_id == 4
+
+
+def test_opening_reads_no_weights(tmp_path: Path) -> None:
+    save_oracle(make_oracle("BertForMaskedLM"), tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"damaged")
+    found = EncoderFolder.open(tmp_path)
+    assert found.run == {}
+    with pytest.raises(ModelError, match="damaged or truncated"):
+        found.build()
+
+
+def test_a_folder_of_the_wrong_kind_is_refused(tmp_path: Path) -> None:
+    write_model(small_network(), TOKENIZER, tmp_path, run={})
+    with pytest.raises(ModelError, match=f"{tmp_path} is a translator; use `glassbert translate {tmp_path}`"):
+        EncoderFolder.open(tmp_path)
+    with pytest.raises(ModelError, match="^demo is a BERT, not a translator; train one with"):
+        TranslatorFolder.open("demo")
+
+
+def test_a_run_folder_is_opened_as_its_best_model(tmp_path: Path) -> None:
+    save_oracle(make_oracle("BertModel"), tmp_path / "best")
+    assert ModelFolder.open(tmp_path).path == tmp_path / "best"
+
+
+def test_weights_for_other_labels_start_fresh_even_if_there_are_as_many(tmp_path: Path) -> None:
+    save_oracle(make_oracle("BertForSequenceClassification"), tmp_path)
+    found = EncoderFolder.open(tmp_path)
+    same = found.config.labels
+    assert found.build(head="classify", labels=same)[1].new == ()
+    others = [label + "!" for label in same]
+    assert "classifier.weight" in found.build(head="classify", labels=others)[1].new
+
+
+def test_fields_of_the_encoder_can_be_changed_without_a_fresh_head(tmp_path: Path) -> None:
+    save_oracle(make_oracle("BertForMaskedLM"), tmp_path)
+    network, report = EncoderFolder.open(tmp_path).build(changes={"hidden_dropout_prob": 0.3})
+    assert network.config.encoder.hidden_dropout_prob == 0.3
+    assert report.new == ()
+
+
+def test_unknown_keys_of_config_json_reach_the_report(tmp_path: Path) -> None:
+    save_oracle(make_oracle("BertForMaskedLM"), tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"uniem_embedding_strategy": "last_mean"}))
+    _, report = EncoderFolder.open(tmp_path).build()
+    assert "unknown keys of config.json ignored: uniem_embedding_strategy" in report.lines()
+
+
+def test_the_versions_in_run_json_are_those_of_the_last_writer(tmp_path: Path) -> None:
+    write_model(small_network(), TOKENIZER, tmp_path, run={"glassbert": "0.0.1", "note": "x"})
+    run = TranslatorFolder.open(tmp_path).run
+    assert run["glassbert"] != "0.0.1"
+    assert run["note"] == "x"
 
 
 def test_network_and_vocabulary_come_back(tmp_path: Path) -> None:

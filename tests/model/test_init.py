@@ -5,9 +5,10 @@ from torch import Tensor, nn
 from glassbert.config import ModelConfig, preset
 from glassbert.errors import UserError
 from glassbert.model.bert import Bert
-from glassbert.model.init import look_at_neighbours, new_bert
+from glassbert.model.init import look_at_neighbours, materialised, new_bert, tied_names
 from glassbert.model.layout import Batch
 from glassbert.model.tap import Tap
+from helpers.small_translators import small_lstm, small_transformer
 
 TINY = ModelConfig(encoder=preset("tiny", vocab_size=500), head="pretraining")
 
@@ -68,3 +69,36 @@ def test_neighbour_heads_need_a_table_of_positions() -> None:
     model = new_bert(ModelConfig(encoder=preset("tiny", vocab_size=500, positions="rotary")), seed=0)
     with pytest.raises(UserError, match="these are rotary"):
         look_at_neighbours(model)
+
+
+def test_given_weights_are_taken_over_and_missing_ones_are_drawn_from_the_seed() -> None:
+    drawn = new_bert(TINY, seed=3)
+    given = {"nsp.weight": torch.ones(2, 128)}
+    network = materialised(Bert, TINY, state=given, seed=3)
+    assert network.nsp.weight.eq(1).all()
+    assert network.mlm.decoder.weight is network.encoder.embeddings.token.weight
+    for name, value in drawn.state_dict().items():
+        assert name in given or torch.equal(network.state_dict()[name], value), name
+
+
+def test_a_state_may_leave_out_what_is_tied_and_nothing_else() -> None:
+    state = dict(new_bert(TINY, seed=3).named_parameters())
+    assert "mlm.decoder.weight" not in state
+    network = materialised(Bert, TINY, state=state)
+    assert network.mlm.decoder.weight is network.encoder.embeddings.token.weight
+    del state["nsp.bias"]
+    with pytest.raises(AssertionError, match=r"nsp\.bias has no value"):
+        materialised(Bert, TINY, state=state)
+    with pytest.raises(AssertionError, match="Bert has no span"):
+        materialised(Bert, TINY, state={"span.bias": torch.zeros(2)}, seed=0)
+
+
+def test_tied_tensors_are_found_in_every_kind_of_network() -> None:
+    for network, expected in (
+        (new_bert(TINY, seed=0), {"mlm.decoder.weight": "encoder.embeddings.token.weight"}),
+        (new_bert(ModelConfig(encoder=TINY.encoder), seed=0), {}),
+        (small_transformer(), {"output.weight": "embeddings.token.weight"}),
+        (small_transformer(tie_word_embeddings=False), {}),
+        (small_lstm(), {"output.weight": "token.weight"}),
+    ):
+        assert tied_names(network) == expected

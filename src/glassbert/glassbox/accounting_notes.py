@@ -84,8 +84,8 @@ def _contents(findings: Findings) -> dict[Language, str]:
 
 def _file(stored: StoredShapes, findings: Findings) -> Iterator[dict[Language, str]]:
     yield {
-        "en": f"Closed against the file: its {len(stored.shapes)} tensors have the shapes that config.json "
-        f"foretells and hold {findings.total:,} numbers, the total.",
+        "en": f"Verified against the file: its {len(stored.shapes)} tensors have the shapes that config.json "
+        f"predicts and hold {findings.total:,} numbers, the total.",
         "zh": f"已与权重文件核对：{len(stored.shapes)} 个张量的形状与 config.json 推算的完全一致，"
         f"共 {findings.total:,} 个数，等于总数。",
     }

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import Any
 
 from glassbert.config import BertConfig, ModelConfig
@@ -73,7 +74,7 @@ def read_bert_config(
     except (UserError, TypeError) as error:
         raise ModelError(f"{source}: {error}") from None
     if parts and not data.get("architectures"):
-        notes += (f"config.json names no architecture; by its tensors the head is {head!r}",)
+        notes += (f"{Path(source).name} names no architecture; by its tensors, the head is {head!r}",)
     return config, notes
 
 

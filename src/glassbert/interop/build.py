@@ -47,7 +47,7 @@ def build(
     family: Family[Any],
     config: Config,
     stored: NamedTensors,
-    folder: Path,
+    folder: str | Path,
     *,
     fresh: Collection[str] = (),
     seed: int = 0,
@@ -110,7 +110,7 @@ def tensors_for_file(family: Family[Any], network: Network, dtype: str = "float3
 
 
 def _check_tie(
-    family: Family[Any], name: str, tensor: Tensor | None, other: Tensor | None, folder: Path
+    family: Family[Any], name: str, tensor: Tensor | None, other: Tensor | None, folder: str | Path
 ) -> None:
     """Refuse a copy of the token embedding that differs from it."""
     if tensor is not None and other is not None and not tensor.equal(other):
@@ -120,7 +120,7 @@ def _check_tie(
         )
 
 
-def _check_complete(missing: list[str], spare: list[str], folder: Path, *, may_hold_more: bool) -> None:
+def _check_complete(missing: list[str], spare: list[str], folder: str | Path, *, may_hold_more: bool) -> None:
     """Refuse a file that lacks weights, or that holds others where the family has no such files."""
     advice = "the weights do not fit config.json; copy both again"
     if missing:
@@ -135,7 +135,7 @@ def _check_complete(missing: list[str], spare: list[str], folder: Path, *, may_h
         raise ModelError(f"{folder}: unexpected tensor {spare[0]}; {advice}")
 
 
-def _check_tensor(name: str, tensor: Tensor, shape: torch.Size, folder: Path) -> None:
+def _check_tensor(name: str, tensor: Tensor, shape: torch.Size, folder: str | Path) -> None:
     """Refuse a tensor of another shape or kind than the model has, or with numbers that are none."""
     if tensor.shape != shape:
         raise ModelError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from glassbert.errors import ModelError
@@ -34,7 +35,7 @@ class KeyRules:
             elif key not in self.read and key not in self.harmless:
                 self._check_unknown(key, source, is_foreign)
                 unknown.append(key)
-        return (f"ignored keys of config.json that we do not know: {', '.join(unknown)}",) if unknown else ()
+        return (f"unknown keys of {Path(source).name} ignored: {', '.join(unknown)}",) if unknown else ()
 
     def _check_unknown(self, key: str, source: str, is_foreign: bool) -> None:
         guess = misspelt(key, [*self.read, *self.fixed, *self.harmless])

@@ -24,7 +24,7 @@ _NEVER = -1e4
 def export_ctranslate2(
     network: Transformer,
     pieces: Sequence[str],
-    out: Path,
+    out: str | Path,
     *,
     unknown_piece: str | None = None,
     quantization: str | None = None,
@@ -38,7 +38,7 @@ def export_ctranslate2(
         quantization: How the converter shall store the numbers, such as int8; as float32 when not given.
     """
     converter = _converter(network, pieces, unknown_piece)
-    with new_folder(out, may_replace=may_replace) as folder:
+    with new_folder(Path(out), may_replace=may_replace) as folder:
         # The converter empties the folder that it writes to, so it has one of its own.
         try:
             converter.convert(str(folder / "model"), quantization=quantization)

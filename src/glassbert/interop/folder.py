@@ -180,7 +180,7 @@ class TranslatorFolder(ModelFolder):
         return cast(TranslatorNetwork, network), report
 
 
-def check_rows(folder: Path, num_pieces: int, num_rows: int, *, may_have_spare: bool = True) -> None:
+def check_rows(folder: str | Path, num_pieces: int, num_rows: int, *, may_have_spare: bool = True) -> None:
     """Refuse a vocabulary that has more pieces than the network has rows, or, if so asked, fewer."""
     if num_pieces > num_rows or (num_pieces < num_rows and not may_have_spare):
         raise ModelError(
@@ -223,8 +223,9 @@ def write_network(network: Network, folder: str | Path, *, dtype: str = "float32
     write_json(folder / "config.json", family.write_config(network.config, dtype))
 
 
-def copy_companions(source: Path, folder: Path) -> None:
+def copy_companions(source: str | Path, folder: str | Path) -> None:
     """Copy how a folder of sentence-transformers pools, and what a task has beside the network."""
+    source, folder = Path(source), Path(folder)
     for name in COMPANIONS:
         if (source / name).is_file():
             (folder / name).parent.mkdir(exist_ok=True)

@@ -29,12 +29,13 @@ class SentenceSettings:
     """Tokens of the longest text; as many as the encoder takes when None."""
 
 
-def read_sentence_settings(folder: Path, is_lowercase: bool) -> SentenceSettings | None:
+def read_sentence_settings(folder: str | Path, is_lowercase: bool) -> SentenceSettings | None:
     """Return the folder's pooling and length, or None when it is not a sentence-transformers folder.
 
     Args:
         is_lowercase: Whether the tokenizer lower-cases.
     """
+    folder = Path(folder)
     if not (folder / "modules.json").is_file():
         return None
     modes: tuple[PoolingMode, ...] = ()
@@ -54,8 +55,9 @@ def read_sentence_settings(folder: Path, is_lowercase: bool) -> SentenceSettings
     return SentenceSettings(pooling, _max_length(folder, is_lowercase))
 
 
-def write_sentence_settings(folder: Path, settings: SentenceSettings, *, hidden_size: int) -> None:
+def write_sentence_settings(folder: str | Path, settings: SentenceSettings, *, hidden_size: int) -> None:
     """Write the files that tell `read_sentence_settings`, and sentence-transformers, how to pool."""
+    folder = Path(folder)
     kinds = ["Transformer", "Pooling", *(["Normalize"] if settings.pooling.should_normalise else [])]
     modules = [
         {

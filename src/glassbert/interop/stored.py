@@ -69,12 +69,13 @@ class StoredModel:
         return read_weights(self.folder), ()
 
 
-def find_stored(folder: Path, *, may_unpickle: bool = False) -> StoredModel:
+def find_stored(folder: str | Path, *, may_unpickle: bool = False) -> StoredModel:
     """Find out what kind of model folder this is, and read its config.
 
     Args:
         may_unpickle: Also open pytorch_model.bin. Only `convert`, which a user runs knowingly, says so.
     """
+    folder = Path(folder)
     if not folder.is_dir():
         raise ModelError(
             f"no folder {folder}; expected one with config.json and model.safetensors, or, with --online, a "

@@ -18,8 +18,9 @@ WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 
 
-def weight_files(folder: Path) -> list[Path]:
+def weight_files(folder: str | Path) -> list[Path]:
     """Return the safetensors files of a model folder: one, or the shards that the index names."""
+    folder = Path(folder)
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if (folder / INDEX).is_file():
@@ -32,18 +33,18 @@ def weight_files(folder: Path) -> list[Path]:
     raise ModelError(f"no weights in {folder}; expected {WEIGHTS}, or {INDEX} and its shards")
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
+def read_weights(folder: str | Path) -> dict[str, Tensor]:
     """Return every tensor of a model folder, as stored."""
     tensors: dict[str, Tensor] = {}
     for path in weight_files(folder):
         for name, tensor in read_file(path):
             if name in tensors:
-                raise ModelError(f"{path}: tensor {name} stands in another shard too")
+                raise ModelError(f"{path}: tensor {name} is in another shard too")
             tensors[name] = tensor
     return tensors
 
 
-def read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+def read_shapes(folder: str | Path) -> dict[str, tuple[int, ...]]:
     """Return the shape of every tensor without reading its values."""
     shapes: dict[str, tuple[int, ...]] = {}
     for path in weight_files(folder):
@@ -52,13 +53,16 @@ def read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def write_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
+def write_weights(tensors: Mapping[str, Tensor], path: str | Path) -> None:
     """Write ``tensors`` as one safetensors file; the folder is the caller's to make atomic."""
     save_tensors(tensors, path, metadata={"format": "pt"})  # `transformers` refuses files without the format
 
 
-def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
+def save_tensors(
+    tensors: Mapping[str, Tensor], path: str | Path, metadata: dict[str, str] | None = None
+) -> None:
     """Write a safetensors file that others may read as they may read any file of the user."""
+    path = Path(path)
     path.touch()
     mode = path.stat().st_mode
     try:
@@ -70,7 +74,7 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, 
     path.chmod(mode)  # the library makes files that only their owner can read
 
 
-def read_pickled_weights(path: Path) -> dict[str, Tensor]:
+def read_pickled_weights(path: str | Path) -> dict[str, Tensor]:
     """Return the tensors of a pytorch_model.bin. Only `convert` calls this.
 
     ``weights_only`` limits a pickle but has been bypassed before (CVE-2025-32434, CVE-2026-24747), so no
@@ -111,8 +115,8 @@ def _opened(path: Path) -> Any:
         ) from None
 
 
-def read_file(path: Path) -> Iterator[tuple[str, Tensor]]:
+def read_file(path: str | Path) -> Iterator[tuple[str, Tensor]]:
     """Yield the names and tensors of one safetensors file."""
-    with _opened(path) as file:
+    with _opened(Path(path)) as file:
         for name in file.keys():  # noqa: SIM118 - a safetensors file is not iterable
             yield name, file.get_tensor(name)

@@ -6,8 +6,7 @@ import pytest
 from glassbert.config import BertConfig, Head, ModelConfig, preset
 from glassbert.data.pretraining.masking import Masking
 from glassbert.errors import ModelError, UserError
-from glassbert.interop.folder import read_run
-from glassbert.model_names import model_folder
+from glassbert.interop.folder import EncoderFolder
 from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.objectives.registry import OBJECTIVES, objective_type, settings_of_run
 
@@ -46,7 +45,7 @@ def test_a_saved_model_is_what_its_run_says_whatever_its_heads() -> None:
 def test_a_run_of_an_older_version_has_the_defaults_of_what_it_does_not_say() -> None:
     found = settings_of_run(run(name="sop", max_length=64, mask={"mask_prob": 0.9}), config("pretraining"))
     assert found == ObjectiveSettings(name="sop", max_length=64, mask=Masking(mask_prob=0.9))
-    demo = settings_of_run(read_run(model_folder("demo")), config("pretraining"))
+    demo = settings_of_run(EncoderFolder.open("demo").run, config("pretraining"))
     assert demo == ObjectiveSettings(name="mlm+nsp", max_length=512)
 
 

@@ -49,8 +49,9 @@ _UNSUPPORTED_TYPES = {
 }
 
 
-def find_checkpoint(folder: Path) -> Path | None:
+def find_checkpoint(folder: str | Path) -> Path | None:
     """Return the prefix of the one checkpoint in ``folder``, or None if it holds none."""
+    folder = Path(folder)
     indexes = sorted(path.name for path in folder.glob("*.index"))
     if len(indexes) > 1:
         raise ModelError(
@@ -105,7 +106,7 @@ class Entry:
 class Bundle:
     """The variables of a checkpoint, read when asked for."""
 
-    def __init__(self, prefix: Path) -> None:
+    def __init__(self, prefix: str | Path) -> None:
         """Read the index and check every entry against the data files; no tensor is read yet."""
         self.index_path = Path(f"{prefix}.index")
         self._entries: dict[str, Entry] = {}
