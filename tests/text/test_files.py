@@ -10,6 +10,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from glassbert.errors import DataError, UserError
+from glassbert.text import files
 from glassbert.text.files import bytes_on_disk, decoded_lines, input_files, read_lines, unpacked_name
 
 TEXT = "first\nzweite Zeile: größer\n\n第三行\u2028same line\nlast"
@@ -220,9 +221,20 @@ def test_a_wrong_byte_is_reported_with_its_line(tmp_path: Path) -> None:
         read(write(tmp_path, "b", b"ascii\n" + CHINESE.encode("gb18030") + b"\xff\n"))
 
 
-def test_a_few_large_lines_are_enough_to_detect_the_encoding(tmp_path: Path) -> None:
+def test_few_large_lines_are_read_to_detect_the_encoding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     line = "今天的天气很好，" * 60_000
-    path = write(tmp_path, "a.txt", f"{line}\n{line}\n{line}\n".encode("gb18030"))
-    lines = read_lines(path, lambda _: None)
+    raw = f"{line}\n".encode("gb18030")
+    taken: list[bytes] = []
+
+    def lines_of(_: Path) -> Iterator[bytes]:
+        for _ in range(10):
+            taken.append(raw)
+            yield raw
+
+    monkeypatch.setattr(files, "raw_lines", lines_of)
+    lines = read_lines(tmp_path / "a.txt", lambda _: None)
     assert next(lines) == line
-    assert len(list(lines)) == 2
+    assert len(taken) == 2, "more would fill the memory"
+    assert len(list(lines)) == 9
