@@ -133,7 +133,7 @@ def never_ending() -> Decoder:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_target_without_an_end_is_told(method: str) -> None:
+def test_a_target_without_an_end_is_marked(method: str) -> None:
     wanted = METHODS[method]
     for hypotheses in never_ending().decode([[3, 4], [5]], wanted):
         assert len(hypotheses) == wanted.num_hypotheses

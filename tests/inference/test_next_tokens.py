@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassbert.inference import next_tokens
-from glassbert.inference.next_tokens import GROUP_SIZE, best, drawn, top
+from glassbert.inference.next_tokens import GROUP_SIZE, likeliest, sampled, top
 
 
 @settings(deadline=None, max_examples=80)
@@ -36,9 +36,9 @@ def test_no_more_come_than_there_are() -> None:
 def test_the_best_do_not_depend_on_the_blocks_they_are_searched_in(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)
     logits, scores = torch.randn(7, 3, 50, generator=generator), torch.randn(7, 3, generator=generator)
-    whole = best(logits, scores, 6)
+    whole = likeliest(logits, scores, 6)
     monkeypatch.setattr(next_tokens, "BLOCK_NUMBERS", 2 * 3 * 50)
-    parts = best(logits, scores, 6)
+    parts = likeliest(logits, scores, 6)
     for name in ("ids", "parents", "scores"):
         assert torch.equal(getattr(whole, name), getattr(parts, name)), name
 
@@ -46,7 +46,7 @@ def test_the_best_do_not_depend_on_the_blocks_they_are_searched_in(monkeypatch: 
 def test_the_best_candidates_come_from_all_hypotheses() -> None:
     logits = torch.tensor([[[0.5, 0.3, 0.2], [0.8, 0.1, 0.1]]]).log() + 2.0
     scores = torch.tensor([[0.6, 0.4]]).log()
-    found = best(logits, scores, 4)
+    found = likeliest(logits, scores, 4)
     # 0.4 * 0.8, 0.6 * 0.5, 0.6 * 0.3, 0.6 * 0.2
     assert found.ids.tolist() == [[0, 0, 1, 2]]
     assert found.parents.tolist() == [[1, 0, 0, 0]]
@@ -62,7 +62,7 @@ def shares(**options: object) -> list[float]:
     chances = (torch.arange(num_draws, dtype=torch.float64) + 0.5) / num_draws
     settings_ = {"temperature": 1.0, "top_k": None, "top_p": 1.0} | options
     rows = PROBS.log().expand(num_draws, 1, -1)
-    found = drawn(rows, torch.zeros(num_draws, 1), chances, **settings_)  # type: ignore[arg-type]
+    found = sampled(rows, torch.zeros(num_draws, 1), chances, **settings_)  # type: ignore[arg-type]
     torch.testing.assert_close(found.scores.exp(), PROBS[found.ids])
     return (torch.bincount(found.ids[:, 0], minlength=4) / num_draws).tolist()
 
@@ -93,7 +93,7 @@ def test_the_outermost_chances_draw_tokens_that_may_be_drawn(chance: float) -> N
     logits = torch.randn(num_rows, 1, 7, generator=generator)
     logits[:, :, 3] = -torch.inf
     chances = torch.full((num_rows,), chance, dtype=torch.float64)
-    found = drawn(logits, torch.zeros(num_rows, 1), chances, temperature=1.0, top_k=None, top_p=0.8)
+    found = sampled(logits, torch.zeros(num_rows, 1), chances, temperature=1.0, top_k=None, top_p=0.8)
     rows = logits.log_softmax(dim=-1)
     ranks = (rows[:, 0] > found.scores).sum(dim=1)
     if chance == 0.0:

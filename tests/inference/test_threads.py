@@ -35,7 +35,7 @@ def test_full_rounds_have_a_thread_a_batch_and_what_is_left_has_all_threads() ->
 
 
 @pytest.mark.usefixtures("three_threads")
-def test_nobody_else_is_left_with_fewer_threads() -> None:
+def test_other_threads_keep_their_setting() -> None:
     list(map_batches(who_works, range(3)))
     assert torch.get_num_threads() == 3
     with ThreadPoolExecutor(1) as later:
@@ -52,7 +52,7 @@ def test_one_thread_works_alone() -> None:
 
 
 @pytest.mark.usefixtures("three_threads")
-def test_a_failure_reaches_the_caller_and_the_threads_go_on_with_the_next_call() -> None:
+def test_a_failure_reaches_the_caller_and_the_threads_serve_the_next_call() -> None:
     def fail_at_two(x: int) -> int:
         if x == 2:
             raise ValueError("two")

@@ -70,7 +70,7 @@ def test_glass_path_shows_probabilities_that_sum_to_one() -> None:
     assert seen["probs"][0, 0, 0].tolist() == [1.0, 0.0, 0.0]
 
 
-def test_a_sink_can_change_what_the_model_goes_on_with() -> None:
+def test_a_sink_can_change_what_the_model_continues_with() -> None:
     attention = make()
     silence = Tap(lambda name, value: value * 0 if name == "context" else value)
     out = attention(torch.randn(3, 12), Layout((3,)), tap=silence)
@@ -100,7 +100,7 @@ def test_dropout_on_probabilities_works_in_training(tap: Tap | None) -> None:
 
 @pytest.fixture(params=[8, 16])
 def fills_up(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fill rows of scores up as on a machine with vectors of so many numbers."""
+    """Fill rows of scores up as on a machine with vectors of this many numbers."""
     monkeypatch.setattr(kernels, "simd_width", lambda: request.param)
 
 

@@ -42,7 +42,7 @@ def test_fast_and_glass_path_agree_for_every_option(shape: BertConfig) -> None:
 
 @pytest.mark.parametrize("shape", variants())
 @pytest.mark.parametrize("is_glass", [False, True])
-def test_heads_say_the_same_when_the_last_block_leaves_out_what_they_do_not_read(
+def test_heads_say_the_same_when_the_last_block_skips_unread_tokens(
     shape: BertConfig, is_glass: bool
 ) -> None:
     model = new_bert(ModelConfig(encoder=shape, head="pretraining"), seed=0).eval()
@@ -56,10 +56,10 @@ def test_heads_say_the_same_when_the_last_block_leaves_out_what_they_do_not_read
         torch.testing.assert_close(getattr(part, name), getattr(whole, name), atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(part.hidden, whole.hidden[[0, 1, 3, 4, 7, 9]], atol=1e-6, rtol=1e-5)
     if is_glass:
-        assert len(seen["enc.1.out"]) == batch.layout.num_tokens  # who looks sees everything
+        assert len(seen["enc.1.out"]) == batch.layout.num_tokens  # a tap sees everything
 
 
-def test_gradients_are_the_same_when_the_last_block_leaves_out_what_nobody_reads() -> None:
+def test_gradients_are_the_same_when_the_last_block_skips_unread_tokens() -> None:
     shape = replace(SHAPE, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     model = new_bert(ModelConfig(encoder=shape, head="classify", labels=("a", "b")), seed=0)
     batch = Batch.from_lists([[2, 7, 9, 3], [2, 8, 3]])
@@ -81,7 +81,7 @@ def test_heads_that_read_every_token_get_every_token() -> None:
 
 
 @pytest.mark.parametrize("shape", variants())
-def test_a_text_gets_the_same_answer_alone_and_in_any_company(shape: BertConfig) -> None:
+def test_a_text_gets_the_same_answer_alone_and_in_any_batch(shape: BertConfig) -> None:
     model = new_bert(ModelConfig(encoder=shape), seed=0).eval()
     alone = model(Batch.from_lists([[2, 7, 9, 3]])).hidden
     crowd = model(Batch.from_lists([[2, 8, 3], [2, 7, 9, 3], [2, 7, 9, 8, 8, 3]])).hidden

@@ -134,7 +134,7 @@ def test_one_call_equals_the_formula_for_cross_attention(stand_in: StandIn) -> N
 
 def test_one_call_equals_the_formula_for_selected_tokens(stand_in: StandIn) -> None:
     attention, x = make(), torch.randn(16, 16, requires_grad=True)
-    some = RAGGED.only(torch.tensor([0, 2, 5, 8, 9, 15]))
+    some = RAGGED.select(torch.tensor([0, 2, 5, 8, 9, 15]))
     both_ways(
         lambda tap: attention(x[some.index], some, memory=x, memory_layout=RAGGED, tap=tap),
         [x, *attention.parameters()],

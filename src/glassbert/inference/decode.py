@@ -1,7 +1,7 @@
-"""Decoding: from source ids to the best, or the drawn, target ids.
+"""Decoding: from source ids to the best, or to sampled, target ids.
 
 One loop serves greedy, beam and sampled decoding: a step of the network for every hypothesis of every
-sequence, one search over the vocabulary for all of them, and sequences that are done leave the batch.
+sequence, one search over the vocabulary for all of them; finished sequences leave the batch.
 
 Legend: B sequences still being written, W hypotheses of each, C candidates, t tokens written so far.
 """
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from glassbert.data.random import Draw, uniform
 from glassbert.errors import UserError
-from glassbert.inference.next_tokens import Candidates, best, drawn
+from glassbert.inference.next_tokens import Candidates, likeliest, sampled
 from glassbert.inference.places import Device, PrecisionName
 from glassbert.inference.prepare import choose_device, prepared
 from glassbert.model.layout import Batch
@@ -29,8 +29,8 @@ _CPU = torch.device("cpu")
 Method = Literal["greedy", "beam", "sample"]
 
 BATCH_TOKENS = 4096
-"""Source tokens of a batch: rows enough for efficient products, lengths that hardly differ, a small cache.
-With W hypotheses of each sequence there are fewer sequences and yet more rows, by the square root of W."""
+"""Source tokens of a batch: enough rows for efficient products, nearly equal lengths, a small cache.
+It is divided by the square root of W: fewer sequences, and still more rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class DecodeSettings:
     """How to search for a target."""
 
     method: Method = "beam"
-    """greedy: always the likeliest token; beam: the likeliest of several hypotheses; sample: by chance."""
+    """greedy: always the likeliest token; beam: the likeliest of several hypotheses; sample: at random."""
     beam_size: int = 4
     """Hypotheses that a beam search follows at once."""
     num_hypotheses: int = 1
@@ -90,7 +90,7 @@ class Hypothesis:
     ids: tuple[int, ...]
     """Without the start and the end token."""
     score: float
-    """What it was ranked by; see `DecodeSettings.length_penalty`."""
+    """Its rank is by this; see `DecodeSettings.length_penalty`."""
     log_prob: float
     """The natural logarithm of its probability under the model, the end included."""
     is_finished: bool
@@ -105,7 +105,7 @@ class _Search:
     end_id: int
     last_step: int
     places: list[int]
-    """Which sequence of the call stands at each place of the batch."""
+    """Index in the call of the sequence at each place of the batch."""
     tokens: Tensor
     """(B, W, t)"""
     scores: Tensor
@@ -113,7 +113,7 @@ class _Search:
     found: dict[int, list[Hypothesis]] = field(default_factory=dict)
 
     def advance(self, candidates: Candidates, step: int) -> tuple[Tensor, Tensor]:
-        """Set hypotheses aside that ended; return the tokens and parents to go on with, (B, W) each."""
+        """Set ended hypotheses aside; return the tokens and parents to continue with, (B, W) each."""
         width = self.settings.width
         is_end = candidates.ids == self.end_id
         leaves = is_end[:, :width] | (step == self.last_step)
@@ -122,7 +122,7 @@ class _Search:
         if candidates.ids.size(1) == width:
             ids, parents, self.scores = candidates.ids, candidates.parents, candidates.scores
         else:
-            # The best candidates that do not end; there are enough, for each parent can end in one way only.
+            # The best candidates that do not end. There are enough: each parent can end in one way only.
             kept = candidates.scores.masked_fill(is_end, -math.inf).topk(width, dim=1)
             ids, parents = candidates.ids.gather(1, kept.indices), candidates.parents.gather(1, kept.indices)
             self.scores = kept.values
@@ -136,7 +136,7 @@ class _Search:
         return [is_last or len(self.found.get(index, ())) >= width for index in self.places]
 
     def keep(self, order: Tensor) -> None:
-        """Go on with the sequences at the places of ``order``."""
+        """Keep the sequences at the places of ``order``."""
         self.places = [self.places[place] for place in order.tolist()]
         self.tokens, self.scores = self.tokens[order], self.scores[order]
 
@@ -187,11 +187,11 @@ class Decoder:
         """Return the targets of each source, best first.
 
         Args:
-            first_index: What the first source counts as when chance decides, so that a stream can be cut
-                anywhere.
+            first_index: Index of the first source in a longer stream. Sampling depends on it, so a stream
+                gives the same targets wherever it is cut.
         """
         self._check(settings)
-        # Drawn targets of one source know nothing of each other: each has a place of its own.
+        # The sampled targets of one source are independent, so each has a place of its own.
         num_copies = settings.num_hypotheses if settings.method == "sample" else 1
         copies = [source for source in sources for _ in range(num_copies)]
         found = in_batches(
@@ -222,7 +222,7 @@ class Decoder:
         for step in range(search.last_step + 1):
             hidden = self.network.step(state, ids, parents)
             logits = self.network.output(hidden).float().view(*ids.shape, -1)
-            logits[..., config.decoder_start_token_id] = -math.inf  # it was never to be written in training
+            logits[..., config.decoder_start_token_id] = -math.inf  # training never asked for it
             candidates = self._propose(logits, search, step, first_index)
             ids, parents = search.advance(candidates, step)
             is_done = search.is_done(step)
@@ -238,11 +238,11 @@ class Decoder:
         settings = search.settings
         if settings.method != "sample":
             width = settings.width
-            # Up to half of the candidates may end; as many others have to be at hand.
-            return best(logits, search.scores, 1 if width == 1 else 2 * width)
+            # Up to half of the candidates may end; the other half must be enough.
+            return likeliest(logits, search.scores, 1 if width == 1 else 2 * width)
         index = torch.tensor(search.places).numpy() + first_index
         chances = torch.from_numpy(uniform(settings.seed, Draw.SAMPLED_TOKEN, index, step))
-        return drawn(
+        return sampled(
             logits,
             search.scores,
             chances,
@@ -252,7 +252,7 @@ class Decoder:
         )
 
     def _check(self, settings: DecodeSettings) -> None:
-        num_choices = self.network.config.vocab_size - 2  # neither the start nor the end goes on
+        num_choices = self.network.config.vocab_size - 2  # without the start and the end
         if settings.width > num_choices:
             raise UserError(
                 f"beam_size={settings.beam_size} exceeds the {num_choices} tokens of the vocabulary that can "

@@ -1,4 +1,4 @@
-"""How the next tokens are proposed: the best of all hypotheses, or one drawn by chance.
+"""Candidates for the next tokens: the likeliest of all hypotheses, or one at random.
 
 Legend: B sequences, W hypotheses of each, V vocabulary, C candidates of a sequence.
 """
@@ -11,12 +11,12 @@ from torch import Tensor
 GROUP_SIZE = 32
 """Columns of a group; see `top`."""
 BLOCK_NUMBERS = 2**19
-"""Logits that are searched at once: what is made of them stays in the cache."""
+"""Logits that are searched at once, so that intermediate results stay in the cache."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Ways to go on, best first."""
+    """Continuations of the hypotheses of each sequence, best first."""
 
     ids: Tensor
     """The token that each would write, (B, C)."""
@@ -26,7 +26,7 @@ class Candidates:
     """The log-probability of the whole hypothesis with that token, (B, C)."""
 
 
-def best(logits: Tensor, scores: Tensor, num_candidates: int) -> Candidates:
+def likeliest(logits: Tensor, scores: Tensor, num_candidates: int) -> Candidates:
     """Propose the likeliest continuations.
 
     Args:
@@ -41,7 +41,7 @@ def best(logits: Tensor, scores: Tensor, num_candidates: int) -> Candidates:
     return Candidates(places % vocab_size, places // vocab_size, values)
 
 
-def drawn(
+def sampled(
     logits: Tensor,
     scores: Tensor,
     chances: Tensor,
@@ -55,17 +55,17 @@ def drawn(
     Args:
         logits: (B, 1, V).
         scores: (B, 1).
-        chances: A number in [0, 1) for each sequence, (B,): where in the heap of probabilities to reach.
+        chances: A random number in [0, 1) for each sequence, (B,).
     """
     log_probs = logits.log_softmax(dim=-1)
     values, ids = top(log_probs, torch.zeros_like(scores), top_k or log_probs.size(2))
     probs = (values / temperature).softmax(dim=1, dtype=torch.float64)
-    heap = probs.cumsum(dim=1)
-    # A token stays when those before it do not yet make up top_p, so the likeliest always stays.
-    probs = probs.masked_fill(heap - probs >= top_p, 0.0)
-    heap = probs.cumsum(dim=1)
-    # A chance below 1 never rounds up to the whole heap, so it ends at a token that stays.
-    places = torch.searchsorted(heap, (chances.to(heap) * heap[:, -1])[:, None], right=True)
+    total = probs.cumsum(dim=1)
+    # A token stays if those before it do not yet reach top_p, so the likeliest always stays.
+    probs = probs.masked_fill(total - probs >= top_p, 0.0)
+    total = probs.cumsum(dim=1)
+    # A number below 1 never rounds up to the whole total, so a token that stays is found.
+    places = torch.searchsorted(total, (chances.to(total) * total[:, -1])[:, None], right=True)
     chosen = ids.gather(1, places)
     return Candidates(chosen, torch.zeros_like(chosen), scores + log_probs[:, 0].gather(1, chosen))
 
@@ -79,7 +79,7 @@ def top(log_probs: Tensor, scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     Args:
         log_probs: (B, W, V).
         scores: What to add to each row, (B, W).
-        count: Fewer come if a sequence does not have so many.
+        count: At most this many are returned; fewer if a sequence has fewer.
     """
     num_sequences, width, vocab_size = log_probs.shape
     num_groups, device = vocab_size // GROUP_SIZE, log_probs.device

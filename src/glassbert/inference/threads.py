@@ -1,4 +1,4 @@
-"""Batches side by side: a thread for each, so that no thread waits for another within a layer."""
+"""Several batches at once, one thread each, so that no thread waits for another within a layer."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,10 +15,10 @@ _starting = Lock()
 
 
 def map_batches(work: Callable[[Item], Result], batches: Sequence[Item]) -> Iterator[Result]:
-    """Yield what ``work`` makes of each batch, in order, like `map`.
+    """Yield the result of ``work`` for each batch, in order, like `map`.
 
-    As many batches as torch has threads are worked on at once, with one thread each. What is left over, too
-    little to give every thread a batch, gets all threads together.
+    As many batches as torch has threads run at once, on one thread each. The rest, too few to give every
+    thread a batch, run one after the other on all threads.
     """
     num_threads = torch.get_num_threads()
     num_shared = len(batches) - len(batches) % num_threads if num_threads > 1 else 0
@@ -31,7 +31,7 @@ def map_batches(work: Callable[[Item], Result], batches: Sequence[Item]) -> Iter
 
 @lru_cache(maxsize=1)
 def _workers(number: int) -> ThreadPoolExecutor:
-    """Return threads for which torch computes alone; every other thread keeps the number it has."""
+    """Return a pool whose threads compute alone; all other threads keep their setting."""
     pool = ThreadPoolExecutor(number, "glassbert", initializer=_compute_alone)
     all_started = Barrier(number)
     list(pool.map(lambda _: all_started.wait(), range(number)))
@@ -40,10 +40,10 @@ def _workers(number: int) -> ThreadPoolExecutor:
 
 
 def _compute_alone() -> None:
-    """Let torch use no thread but this one for what this one computes.
+    """Let torch compute on this thread alone when this thread asks.
 
-    The setting is of the thread that makes it, but a thread takes over the latest of all when torch first
-    looks at it; so it is looked at while it is still ours.
+    The setting belongs to the thread that makes it. But torch reads it on first use, and takes the latest
+    setting of any thread; so read it now, while ours is the latest.
     """
     torch.set_num_threads(1)
     torch.get_num_threads()

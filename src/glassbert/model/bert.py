@@ -28,7 +28,7 @@ class Encoder(Stack):
 
     def forward(self, batch: Batch, tap: Tap | None = None, only: Tensor | None = None) -> Tensor:
         """Return the last hidden states, (T, D); of the tokens in ``only``, (M, D), if it is given."""
-        chosen = None if only is None else batch.layout.only(only)
+        chosen = None if only is None else batch.layout.select(only)
         if tap:
             tap.show_layout(batch.layout)
         # No name for the embeddings: their memory is free once the first block has read them.
@@ -45,7 +45,7 @@ def tokens_read(batch: Batch, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class Output:
-    """What a pass computed; a head that the model lacks, or was not asked for, is None."""
+    """The results of a pass; None for a head that the model lacks or that was not asked for."""
 
     hidden: Tensor
     """Last hidden states, (T, D); with `heads_only`, of the tokens that the heads read."""
@@ -82,7 +82,7 @@ class Bert(nn.Module):
         self.tie_weights()
 
     def tie_weights(self) -> None:
-        """Let the MLM decoder be the token embedding's matrix, where the config says so."""
+        """Share the token embedding's matrix with the MLM decoder, where the config says so."""
         if self.mlm is not None and self.config.encoder.tie_word_embeddings:
             self.mlm.decoder.weight = self.encoder.embeddings.token.weight
 
@@ -103,7 +103,7 @@ class Bert(nn.Module):
         Args:
             predict_at: Indices into the packed tokens, (M,), where the MLM head predicts: logits of the
                 vocabulary at every token would cost more than the encoder itself.
-            heads_only: Let the last block leave out the tokens that no head reads.
+            heads_only: Skip the tokens that no head reads in the last block.
             tap: Receives every intermediate; its presence selects the glass path.
         """
         first, read = batch.layout.starts.to(batch.ids.device), None

@@ -1,12 +1,12 @@
-"""What a decoder keeps between steps, so that a step computes its own tokens only.
+"""The keys and values that a decoder keeps between steps, so that a step computes only its own tokens.
 
 A step feeds W hypotheses of each sequence, which continue hypotheses of the step before. Their keys and
 values are appended and never moved: when a beam search drops one hypothesis and follows another twice, only a
 small table of who descends from whom changes. The hypotheses of a sequence then share one set of keys, and
 their queries meet it in one matrix product.
 
-Sequences whose memories are about equally long share a `Shelf`, where all memories are filled up to the
-longest; a cache is one shelf or several.
+Sequences whose memories have about the same length share a `Shelf`, where all memories are padded to the
+longest. A cache has one shelf or several.
 
 Legend: B sequences, W hypotheses of each, S slots (tokens kept per sequence, over all hypotheses),
 K tokens of the longest memory, N heads, H head size, L blocks.
@@ -21,18 +21,18 @@ import torch
 from torch import Tensor
 
 FIRST_CAPACITY = 16
-"""Slots at the start; the room doubles whenever it is used up."""
+"""Slots at the start; doubled whenever they are used up."""
 
 
 class Past(NamedTuple):
-    """What the tokens of one step look at: the tokens so far, or the memory."""
+    """Keys and values that the tokens of one step look at: the tokens so far, or the memory."""
 
     keys: Tensor
     """(B, N, K, H)"""
     values: Tensor
     """(B, N, K, H)"""
     mask: Tensor | None
-    """Added to the scores, (B, 1, W or 1, K): what a hypothesis may not see is minus infinity."""
+    """Added to the scores, (B, 1, W or 1, K): minus infinity where a hypothesis must not look."""
     width: int
     """W: queries of each sequence."""
 
@@ -45,7 +45,7 @@ class Cache:
     """Keys and values of a decoder's blocks: of the steps so far, and of the memory."""
 
     def __init__(self, shelves: Sequence["Shelf"]) -> None:
-        """Put shelves behind one another; a shelf that runs empty is taken out."""
+        """Join shelves; a shelf is removed when all its sequences have left."""
         self.shelves = list(shelves)
         self.num_steps = 0
         self.positions = torch.zeros(0, dtype=torch.int64)
@@ -75,7 +75,7 @@ class Cache:
         return [BlockCache(shelf, index) for shelf in self.shelves]
 
     def leave(self, is_done: Sequence[bool]) -> Tensor:
-        """Let sequences go; return which old place each new one has taken over, (B,)."""
+        """Drop finished sequences; return the old place of each remaining one, (B,)."""
         order: list[Tensor] = []
         first = 0
         for shelf in self.shelves:
@@ -87,24 +87,24 @@ class Cache:
 
 
 class Shelf:
-    """What is kept of sequences whose memories are about equally long."""
+    """Keys and values of sequences whose memories have about the same length."""
 
     def __init__(self, memory: Tensor, memory_mask: Tensor | None) -> None:
-        """Begin with no step done.
+        """Start before the first step.
 
         Args:
             memory: Keys and values of the memory, (L, 2, B, N, K, H).
-            memory_mask: (B, 1, 1, K), added to the scores; None when all memories are equally long.
+            memory_mask: (B, 1, 1, K), added to the scores; None when all memories have one length.
         """
         num_blocks, _, num_sequences, num_heads, _, head_size = memory.shape
         self.memory, self.memory_mask = memory, memory_mask
-        # Slots come first: a step then writes one stretch of memory, and none is touched before its time.
+        # Slots come first: a step then writes one stretch of memory, and later ones stay untouched.
         self.own = memory.new_empty(num_blocks, 2, FIRST_CAPACITY, num_sequences, num_heads, head_size)
         self.num_sequences = num_sequences
         self.num_slots = 0
         self.width = 1
         self.visible: Tensor | None = None
-        """Which slots a hypothesis descends from, bool (B, W, S); None while there is one, which sees all."""
+        """Which slots a hypothesis descends from, bool (B, W, S); None while it is the only one."""
         self.mask: Tensor | None = None
         """The same as numbers to add to the scores, (B, 1, W, S)."""
 
@@ -120,9 +120,9 @@ class Shelf:
             self._grow()
 
     def leave(self, is_done: Sequence[bool]) -> Tensor:
-        """Let sequences go; return which old place each new one has taken over, (B,).
+        """Drop finished sequences; return the old place of each remaining one, (B,).
 
-        The last ones move to where others left, so that no more is copied than has to be.
+        The last ones move into the gaps, so that as little as possible is copied.
         """
         num_left = is_done.count(False)
         movers = [place for place in range(num_left, len(is_done)) if not is_done[place]]
@@ -145,7 +145,7 @@ class Shelf:
         return order
 
     def _descent(self, width: int, parents: Tensor | None) -> Tensor:
-        """Return the visible slots of the coming step: those of the parents, and each its own."""
+        """Return the visible slots of the next step: those of the parents, and each its own."""
         device = self.own.device
         seen = self.visible
         if seen is None:
@@ -173,7 +173,7 @@ class BlockCache:
 
     @property
     def memory(self) -> Past:
-        """Keys and values of the memory; what fills up short ones is hidden."""
+        """Keys and values of the memory; padding is masked."""
         keys, values = self.shelf.memory[self.index].unbind(0)
         return Past(keys, values, self.shelf.memory_mask, self.shelf.width)
 

@@ -1,7 +1,7 @@
-"""A linear-chain conditional random field: how well a sequence of tags goes together, beside each tag alone.
+"""A linear-chain conditional random field: scores for pairs of neighbouring tags, besides each tag's own.
 
-Legend: B sequences, T pieces of all of them, C tags. Index C of a transition stands for the borders: what is
-before the first piece and after the last.
+Legend: B sequences, T pieces of all of them, C tags. Index C of a transition is the border: before the first
+piece and after the last.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SCALE = 30.0
 """How many units of score one unit of weight is worth. An optimizer moves every weight by about its learning
 rate a step, which suits the encoder's small weights; scores of transitions are of the size of logits."""
 FORBIDDEN = -1e4
-"""What a step that is not allowed adds: no legal path is ever worse, and unlike -inf it has a gradient."""
+"""Score of a forbidden transition: lower than any legal path, and unlike -inf it has a gradient."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class Chains:
 
 
 class Crf(nn.Module):
-    """The scores of all transitions between tags, to be learnt; all 0 at first."""
+    """Learned scores of all transitions between tags; they start at 0."""
 
     def __init__(self, num_tags: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(num_tags + 1, num_tags + 1))
 
     def transitions(self) -> Tensor:
-        """Return what each tag, by column, adds when it follows another, by row, (C + 1, C + 1)."""
+        """Return the score of each tag (column) when it follows another (row), (C + 1, C + 1)."""
         return SCALE * self.weight
 
     def forward(self, logits: Tensor, chains: Chains, legal: Tensor) -> Tensor:
@@ -50,9 +50,9 @@ class Crf(nn.Module):
 
         Args:
             logits: Of each tag at each piece, (T, C).
-            legal: Which transitions can be at all, (C + 1, C + 1).
+            legal: Which transitions are allowed, bool (C + 1, C + 1).
         """
-        # What is added to all tags of a piece changes no probability; small numbers lose fewer digits.
+        # Adding a constant to all tags of a piece changes no probability; small numbers lose fewer digits.
         emissions = logits.float().log_softmax(dim=-1)
         transitions = torch.where(legal, self.transitions(), FORBIDDEN)
         return log_partition(emissions, chains, transitions) - path_score(emissions, chains, transitions)

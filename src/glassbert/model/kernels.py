@@ -153,7 +153,7 @@ def _by_runs(attend: Kernel, q: Tensor, k: Tensor, v: Tensor, spec: Spec) -> Ten
     parts = zip(runs, q.split(sizes), k.split(memory_sizes), v.split(memory_sizes), strict=True)
     for index, (run, q_run, k_run, v_run) in enumerate(parts):
         queries, keys, values = (_heads(x, run.num_sequences, spec.num_heads) for x in (q_run, k_run, v_run))
-        # One text has one run and gets the plain names; the runs of a batch are told apart.
+        # A single run gets the plain names; several are numbered.
         tap = spec.tap.within(f"run{index}") if spec.tap and len(runs) > 1 else spec.tap
         context = attend(queries, keys, values, spec._replace(tap=tap))  # (B, N, Q, H)
         contexts.append(context.transpose(1, 2).reshape(q_run.shape))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from glassbert.errors import UserError
 
-# What is kept may meet autograd later, even if it is first asked for in inference mode.
+# Cached tensors may meet autograd later, even if they are first computed in inference mode.
 _outside_inference_mode = torch.inference_mode(False)
 
 
@@ -78,7 +78,7 @@ class Layout:
         shapes = zip(self.lengths, memory.lengths, strict=True)
         return [EqualLengths(len(list(group)), *shape) for shape, group in groupby(shapes)]
 
-    def only(self, index: Tensor) -> "SomeTokens":
+    def select(self, index: Tensor) -> "SomeTokens":
         """Return the layout of some tokens, (M,), in order and at least one of each sequence."""
         counts = torch.bincount(self.owners[index.cpu()], minlength=len(self.lengths))
         return SomeTokens(tuple(counts.tolist()), index, self)
@@ -94,10 +94,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class SomeTokens(Layout):
-    """Some tokens of a packed batch, which keep the positions that they have in their sequences."""
+    """Some tokens of a packed batch; they keep their positions in their sequences."""
 
     index: Tensor
-    """Where they stand in the whole batch, (M,)."""
+    """Their indices in the whole batch, (M,)."""
     whole: Layout
 
     @cached_property
@@ -134,7 +134,7 @@ class Batch:
     def from_lists(
         cls, ids: Sequence[Sequence[int]], segments: Iterable[Sequence[int]] | None = None
     ) -> "Batch":
-        """Pack one list of ids per sequence; all tokens are in segment 0 unless told."""
+        """Pack one list of ids per sequence; all tokens are in segment 0 by default."""
         layout = Layout(tuple(len(sequence) for sequence in ids))
         flat = torch.tensor([token for sequence in ids for token in sequence])
         if segments is None:

@@ -16,7 +16,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "silu": F.silu,
 }
-# The same, written over what came in.
+# The same, in place.
 IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": torch.ops.aten.gelu_,
     "gelu_new": partial(torch.ops.aten.gelu_, approximate="tanh"),
@@ -39,7 +39,7 @@ class Linear(nn.Linear):
         """Map (T, inputs) to (T, outputs)."""
         y = F.linear(x, self.weight, self.bias)
         if not torch.is_grad_enabled() and not self.training:
-            # Nobody else has seen the product: what comes behind it needs no memory of its own.
+            # No one else holds the product, so the rest can be computed in place.
             y = y if activation is None else IN_PLACE[activation](y)
             if residual is None:
                 return y

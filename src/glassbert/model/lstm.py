@@ -1,8 +1,8 @@
-"""The recurrent way to translate, as it was before the Transformer; with attention, or without.
+"""Recurrent translation, as it was before the Transformer; with attention, or without.
 
 The call shape is the Transformer's, so the same task trains it and the same loop decodes it. What differs is
-the machine: a token's state depends on the state of the token before it, so a sequence of T tokens takes T
-dependent steps. Without attention all that the decoder knows of the source is the encoder's last state.
+the work: a token's state depends on the state of the token before it, so a sequence of T tokens takes T
+dependent steps. Without attention, the decoder knows only the encoder's last state of the source.
 
 Legend: B sequences, T target tokens, S source tokens, D hidden size, L layers, W hypotheses of a sequence.
 """
@@ -30,10 +30,10 @@ State = tuple[Tensor, Tensor]
 
 
 class LstmState:
-    """What the decoder remembers of each sequence between steps."""
+    """The decoder's state of each sequence between steps."""
 
     def __init__(self, last: State, keys: Tensor | None, values: Tensor | None, mask: Tensor | None) -> None:
-        """Begin with no step done.
+        """Start before the first step.
 
         Args:
             last: (L, B, D) each, for one hypothesis of each sequence.
@@ -44,7 +44,7 @@ class LstmState:
         self.width = 1
 
     def branch(self, width: int, parents: Tensor | None) -> None:
-        """Let ``width`` hypotheses of each sequence continue those that ``parents``, (B, W), names."""
+        """Follow ``width`` hypotheses of each sequence, which continue those of ``parents``, (B, W)."""
         if parents is not None:
             firsts = torch.arange(len(parents), device=parents.device)[:, None] * self.width
             self._select((firsts + parents).flatten())
@@ -52,13 +52,13 @@ class LstmState:
 
     @property
     def past(self) -> Past:
-        """What attention reads of the source."""
+        """Keys and values of the source."""
         assert self.keys is not None
         assert self.values is not None
         return Past(self.keys, self.values, self.mask, self.width)
 
     def leave(self, is_done: Sequence[bool]) -> Tensor:
-        """Let sequences go; return which old place each new one has taken over, (B,)."""
+        """Drop finished sequences; return the old place of each remaining one, (B,)."""
         stay = [place for place, done in enumerate(is_done) if not done]
         order = torch.tensor(stay, dtype=torch.int64, device=self.last[0].device)
         hypotheses = torch.arange(self.width, device=order.device)
@@ -92,7 +92,7 @@ class Lstm(nn.Module):
         self.tie_weights()
 
     def tie_weights(self) -> None:
-        """Let the output be the token embedding's matrix."""
+        """Share the token embedding's matrix with the output."""
         self.output.weight = self.token.weight
 
     def layers(self) -> list[nn.Module]:
@@ -129,7 +129,7 @@ class Lstm(nn.Module):
         return shown(memory, tap, "enc.out"), (_both_ways(hidden), _both_ways(cell))
 
     def start(self, source: Batch) -> LstmState:
-        """Encode the source, and compute once what every step of decoding reads of it."""
+        """Encode the source and compute the keys and values that every step reads."""
         memory, last = self.encode(source)
         if self.attention is None:
             return LstmState(last, None, None, None)
@@ -162,9 +162,9 @@ class Lstm(nn.Module):
         return probabilities(lambda tap: self(source, target, tap=tap), "dec.cross.")
 
     def dependent_steps(self, source_length: int, target_length: int) -> int:
-        """Return how many layers must wait for one another when a pair is learnt.
+        """Return the number of computations that must wait for each other when a pair is learned.
 
-        A layer that reads both ways waits for the whole layer below; one that reads forwards for a token.
+        A layer that reads both ways waits for the whole layer below; one that reads forwards, for one token.
         """
         return self.encoder.num_layers * source_length + target_length + self.decoder.num_layers - 1
 

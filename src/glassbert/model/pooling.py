@@ -1,4 +1,4 @@
-"""From the vectors of tokens to one vector of a text.
+"""Pooling: one vector of a text from the vectors of its tokens.
 
 Legend: B sequences, T tokens, D hidden size.
 """

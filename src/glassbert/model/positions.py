@@ -1,4 +1,4 @@
-"""Ways to tell a model where a token stands, other than a learned table.
+"""Positions without a learned table: sinusoids and rotations.
 
 Legend: T tokens, D features, N heads, H head size.
 """

@@ -25,13 +25,13 @@ from glassbert.model.stack import Stack
 from glassbert.model.tap import Tap, within
 
 SHELF_SIZE = 64
-"""Sequences that a shelf of the cache has before the next is begun: each costs calls in every step."""
+"""Fewest sequences on a shelf before the next one starts: each shelf costs calls in every step."""
 SHELF_SPREAD = 1.25
-"""How many times the length of its first sequence a shelf goes on to take."""
+"""A full shelf still takes sequences up to this many times as long as its first."""
 
 
 class SequenceToSequence(Protocol):
-    """What training and decoding need of a network; `Transformer` and `Lstm` both are one."""
+    """The network that training and decoding work with: a `Transformer` or an `Lstm`."""
 
     @property
     def config(self) -> TransformerConfig | LstmConfig:
@@ -61,7 +61,7 @@ class SequenceToSequence(Protocol):
         """Return how much each target token looked at each source token, (T_i, S_i) for each pair."""
 
     def dependent_steps(self, source_length: int, target_length: int) -> int:
-        """Return how many layers must wait for one another when a pair is learnt; more cores do not help."""
+        """Return the number of computations that must wait for each other when a pair is learned."""
 
 
 class Transformer(nn.Module):
@@ -78,7 +78,7 @@ class Transformer(nn.Module):
         self.tie_weights()
 
     def tie_weights(self) -> None:
-        """Let the output be the token embedding's matrix, where the config says so."""
+        """Share the token embedding's matrix with the output, where the config says so."""
         if self.config.encoder.tie_word_embeddings:
             self.output.weight = self.embeddings.token.weight
 
@@ -113,7 +113,7 @@ class Transformer(nn.Module):
         return self.encoder.run(embed(source, within(tap, "emb")), source.layout, tap=within(tap, "enc"))
 
     def start(self, source: Batch) -> Cache:
-        """Encode the source, and compute once what every step of decoding reads of it."""
+        """Encode the source and compute the keys and values that every step reads."""
         memory, positions = self.encode(source), source.layout.positions.to(source.ids.device)
         sides: list[Tensor] = []
         for block in self.decoder.blocks:
@@ -149,12 +149,12 @@ class Transformer(nn.Module):
         return probabilities(lambda tap: self(source, target, tap=tap), scope)
 
     def dependent_steps(self, source_length: int, target_length: int) -> int:
-        """Return how many layers must wait for one another when a pair is learnt: its length is no matter."""
+        """Return the number of computations that must wait for each other; lengths do not matter."""
         return len(self.encoder.blocks) + len(self.decoder.blocks)
 
 
 def shelf_layouts(layout: Layout) -> list[Layout]:
-    """Divide a batch, best sorted by length, into parts of about equally long sequences."""
+    """Divide a batch, ideally sorted by length, into parts of about equal lengths."""
     borders = [0]
     for place, length in enumerate(layout.lengths):
         first = borders[-1]
@@ -169,8 +169,8 @@ def shelf_layouts(layout: Layout) -> list[Layout]:
 def rectangle(x: Tensor, layout: Layout) -> Tensor:
     """Return packed vectors, (S, D), as (B, longest, D) with zeros behind short sequences.
 
-    The steps of decoding meet the same source again and again: there a rectangle is better than runs of
-    equal lengths, and in a batch sorted by length little has to be filled.
+    Every step of decoding reads the same source, so a rectangle is better than runs of equal lengths; in a
+    batch sorted by length it has little padding.
     """
     filled = x.new_zeros(len(layout.lengths), layout.max_length, x.size(1))
     filled[layout.owners.to(x.device), layout.positions.to(x.device)] = x
@@ -178,7 +178,7 @@ def rectangle(x: Tensor, layout: Layout) -> Tensor:
 
 
 def filling_mask(layout: Layout, like: Tensor) -> Tensor | None:
-    """Return what hides the filling of a `rectangle` from attention, (B, 1, 1, longest), if there is any."""
+    """Return the mask that hides the padding of a `rectangle`, (B, 1, 1, longest); None if there is none."""
     is_filling = torch.arange(layout.max_length) >= torch.tensor(layout.lengths)[:, None]
     if not is_filling.any():
         return None

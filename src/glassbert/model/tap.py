@@ -37,7 +37,7 @@ class Tap:
         return replace(self, prefix=f"{self.prefix}{scope}.")
 
     def show_layout(self, layout: Layout) -> None:
-        """Tell how the rows of what follows under this prefix are divided into sequences."""
+        """Report how the rows of this prefix's tensors are divided into sequences."""
         if self.on_layout:
             self.on_layout(self.prefix, layout)
 

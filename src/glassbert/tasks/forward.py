@@ -1,4 +1,4 @@
-"""From examples to predictions: the same way in training's evaluations and in a loaded model."""
+"""From examples to predictions, in evaluations during training and in a loaded model alike."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ Network = Callable[[Batch], Output]
 
 
 def predictions(task: Task[E, P], network: Network, examples: Sequence[E], each: Each = map) -> list[P]:
-    """Return what the model says of each example, in order."""
+    """Return the prediction for each example, in order."""
     inputs = task.inputs(examples, with_targets=False)
     return decoded(task, examples, inputs, raw_outputs(task, network, inputs, each=each))
 
@@ -27,7 +27,7 @@ def decoded(
     inputs: Sequence[Sequence[Input]],
     raw: Sequence[Sequence[NDArray[Any]]],
 ) -> list[P]:
-    """Read the logits of each example's inputs."""
+    """Return the prediction for each example from the logits of its inputs."""
     return [task.predict(*one) for one in zip(examples, inputs, raw, strict=True)]
 
 
