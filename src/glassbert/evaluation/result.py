@@ -5,25 +5,11 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from glassbert.metrics.answers import AnswerReport
 from glassbert.metrics.calibration import Calibration
-from glassbert.metrics.classes import ClassReport, MultiLabelReport
-from glassbert.metrics.corpus import CorpusReport
 from glassbert.metrics.mistakes import Mistake
-from glassbert.metrics.regression import RegressionReport
-from glassbert.metrics.spans import SpanReport
+from glassbert.metrics.report import Report as Report
 from glassbert.metrics.thresholds import Acceptance
 from glassbert.metrics.translation import TranslationReport
-
-Report = (
-    ClassReport
-    | MultiLabelReport
-    | RegressionReport
-    | SpanReport
-    | AnswerReport
-    | TranslationReport
-    | CorpusReport
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def measured(
         model="",
         data="",
         examples=len(rows),
-        report=report,  # type: ignore[arg-type]  # the protocol promises less than the reports are
+        report=report,
         calibration=task.calibration(rows, predictions),
         acceptance=task.acceptance(rows, predictions),
         mistakes=worst_first(task.mistakes(rows, predictions), MAX_MISTAKES),

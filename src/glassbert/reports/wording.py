@@ -65,6 +65,7 @@ _MEANINGS: dict[type[Report], dict[str, str]] = {
         "nsp_accuracy": "share of pairs of texts that were judged right; 0.5 is chance",
     },
 }
+MAX_TILES = 3
 _HEADLINES: dict[type[Report], tuple[str, ...]] = {
     ClassReport: ("accuracy", "f1", "mcc"),
     MultiLabelReport: ("micro_f1", "f1", "accuracy"),
@@ -97,17 +98,17 @@ def title(name: str) -> str:
 
 def meaning(name: str, report: Report) -> str:
     """Return what a metric means; empty if it is not one of ours."""
-    return {**_MEANINGS_OF_ALL, **_MEANINGS[type(report)]}.get(name, "")
+    return {**_MEANINGS_OF_ALL, **_MEANINGS.get(type(report), {})}.get(name, "")
 
 
 def headline(report: Report) -> tuple[str, ...]:
-    """Return the metrics that people ask for first."""
-    return _HEADLINES[type(report)]
+    """Return the metrics that people ask for first; of a report that is not ours, its first ones."""
+    return _HEADLINES.get(type(report), tuple(report.metrics())[:MAX_TILES])
 
 
 def ranking(mistake: Mistake) -> str:
     """Return how mistakes of this kind are ranked."""
-    return _RANKINGS[mistake.score_name]
+    return _RANKINGS.get(mistake.score_name, f"Those with the highest {mistake.score_name} come first.")
 
 
 def score_text(mistake: Mistake) -> str:

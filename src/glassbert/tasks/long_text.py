@@ -1,23 +1,62 @@
-"""Texts that are too long for the model: which pieces each input holds. Ids in, ids out."""
+"""Texts that are too long for the model: which pieces each input holds."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
+
+from glassbert.data.examples import Example
 from glassbert.errors import UserError
 from glassbert.tasks.settings import LongText
+from glassbert.tasks.task import Input, Task, with_specials
 from glassbert.text.truncate import kept_spans, share_room
 from glassbert.text.windows import Window, windows
 
 
 class Excerpt(NamedTuple):
-    """What one input holds of a text, or of a pair of texts."""
+    """The pieces of a text, or of a pair of texts, that one input holds."""
 
     first: Sequence[int]
     second: Sequence[int] | None
     window: Window
-    """Of the text that is divided into windows; else the whole of the first."""
+    """Of the text that is divided into windows; otherwise all of the first."""
     num_cut: int
     """Pieces that no input holds."""
+
+
+def text_inputs(
+    task: Task[Any, Any], examples: Sequence[Example], targets: Sequence[NDArray[Any]] | None
+) -> list[list[Input]]:
+    """Return the inputs of examples of one or two texts each, cut or divided as the task's settings say.
+
+    Args:
+        targets: The target of each example; None if they are unlabelled.
+    """
+    firsts = task.tokenizer.ids_of_batch([example.texts[0] for example in examples])
+    seconds = iter(task.tokenizer.ids_of_batch([text for example in examples for text in example.texts[1:]]))
+    inputs = []
+    for number, (example, first) in enumerate(zip(examples, firsts, strict=True)):
+        parts = excerpts(
+            first,
+            next(seconds) if len(example.texts) > 1 else None,
+            max_length=task.max_length,
+            long_text=task.settings.long_text,
+            stride=task.settings.stride,
+        )
+        inputs.append(
+            [
+                Input(
+                    *with_specials(task.tokenizer, part.first, part.second),
+                    example=number,
+                    window=part.window,
+                    num_cut=part.num_cut,
+                    share=1 / len(parts),
+                    target=None if targets is None else targets[number],
+                )
+                for part in parts
+            ]
+        )
+    return inputs
 
 
 def excerpts(
@@ -28,7 +67,7 @@ def excerpts(
     long_text: LongText,
     stride: int | None,
 ) -> list[Excerpt]:
-    """Return what the inputs of a text, or of a pair, hold: one excerpt unless windows are asked for.
+    """Return the excerpts of a text, or of a pair: one, unless the text is divided into windows.
 
     Args:
         max_length: Tokens of an input, specials included.

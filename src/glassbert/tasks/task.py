@@ -17,6 +17,7 @@ from glassbert.data.examples import E, Kind
 from glassbert.data.rows.schema import Schema
 from glassbert.metrics.calibration import Calibration
 from glassbert.metrics.mistakes import Mistake
+from glassbert.metrics.report import Report
 from glassbert.metrics.thresholds import Acceptance
 from glassbert.model.bert import Output
 from glassbert.tasks.registry import schema_of
@@ -60,16 +61,6 @@ class Prediction(Protocol):
 
     def to_json(self) -> dict[str, Any]:
         """Return what `predict` prints."""
-
-
-class Report(Protocol):
-    """How good predictions are, such as one of the reports of `metrics`."""
-
-    def metrics(self) -> dict[str, float]:
-        """Return the figures by the names that `evaluate` prints and `--min` reads."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all of the report."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from glassbert.metrics.calibration import (
 from glassbert.metrics.classes import classification, multi_label
 from glassbert.metrics.mistakes import Mistake
 from glassbert.metrics.regression import regression
+from glassbert.metrics.report import Report
 from glassbert.metrics.thresholds import Acceptance, acceptance, threshold_for
 from glassbert.model.bert import Output
 from glassbert.tasks.classify.labels import check_labels, class_weights, kind_of, label_set
@@ -34,8 +35,8 @@ from glassbert.tasks.classify.mistakes import mistake
 from glassbert.tasks.classify.predictions import ClassPrediction
 from glassbert.tasks.classify.rows import CLASSIFY, PAIR, SCHEMAS, TextSchema
 from glassbert.tasks.classify.settings import ClassifySettings
-from glassbert.tasks.long_text import excerpts
-from glassbert.tasks.task import HeadSpec, Input, Report, Task, Tuning, with_specials
+from glassbert.tasks.long_text import text_inputs
+from glassbert.tasks.task import HeadSpec, Input, Task, Tuning
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 PROBLEM_TYPES: dict[Kind, ProblemType] = {
@@ -136,14 +137,7 @@ class Classify(Task[TextExample, ClassPrediction]):
 
     def inputs(self, examples: Sequence[TextExample], *, with_targets: bool) -> list[list[Input]]:
         self._check_shape(examples)
-        firsts = self.tokenizer.ids_of_batch([example.text for example in examples])
-        found = iter(self.tokenizer.ids_of_batch([one.pair for one in examples if one.pair is not None]))
-        seconds = [None if example.pair is None else next(found) for example in examples]
-        targets = list(self._gold(examples)) if with_targets else [None] * len(examples)
-        return [
-            self._inputs_of(number, first, second, target)
-            for number, (first, second, target) in enumerate(zip(firsts, seconds, targets, strict=True))
-        ]
+        return text_inputs(self, examples, list(self._gold(examples)) if with_targets else None)
 
     def losses(self, output: Output, inputs: Sequence[Input]) -> dict[str, Tensor]:
         assert output.labels is not None
@@ -275,28 +269,6 @@ class Classify(Task[TextExample, ClassPrediction]):
     def _guesses(self, predictions: Sequence[ClassPrediction]) -> NDArray[np.int64]:
         ids = {label: index for index, label in enumerate(self.labels)}
         return np.array([ids[one.label or ""] for one in predictions], dtype=np.int64)
-
-    def _inputs_of(
-        self, number: int, first: list[int], second: list[int] | None, target: NDArray[Any] | None
-    ) -> list[Input]:
-        parts = excerpts(
-            first,
-            second,
-            max_length=self.max_length,
-            long_text=self.settings.long_text,
-            stride=self.settings.stride,
-        )
-        return [
-            Input(
-                *with_specials(self.tokenizer, part.first, part.second),
-                example=number,
-                window=part.window,
-                num_cut=part.num_cut,
-                share=1 / len(parts),
-                target=target,
-            )
-            for part in parts
-        ]
 
     def _check_shape(self, examples: Sequence[TextExample]) -> None:
         for example in examples:

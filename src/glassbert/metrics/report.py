@@ -1,0 +1,13 @@
+"""What every report of metrics has in common, also one that a task from outside makes."""
+
+from typing import Any, Protocol
+
+
+class Report(Protocol):
+    """How good predictions are."""
+
+    def metrics(self) -> dict[str, float]:
+        """Return the figures by the names that `evaluate` prints and `--min` reads."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of the report."""
