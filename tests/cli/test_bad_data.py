@@ -61,17 +61,17 @@ def train(
         (
             "classify",
             labelled("a e i\tbad", "b c d\tbad"),
-            "train: 2 rows have a text that another row labels otherwise, such as {train}:2 and {train}:8",
+            "train: 2 rows have a text that another row labels differently, such as {train}:2 and {train}:8",
         ),
         (
             "tag",
             spans(("a e i", 2, 3)),
-            "train: 2 rows have a text that another row labels otherwise, such as {train}:1 and {train}:7",
+            "train: 2 rows have a text that another row labels differently, such as {train}:1 and {train}:7",
         ),
         (
             "classify",
             labelled("\u7532\u4e59\tgood", "\u4e19\tbad"),
-            "train: 2 rows consist of unknown characters alone; extend the vocabulary",
+            "train: 2 rows consist of unknown characters only; extend the vocabulary",
         ),
         (
             "tag",
@@ -107,7 +107,7 @@ def test_what_can_be_lived_with_is_counted(
             "classify",
             "text\tlabel\na\tgood\nb\tgood\n",
             None,
-            "all 2 training rows have the label 'good'; at least two different are needed",
+            "all 2 training rows have the label 'good'; expected at least two",
         ),
         ("classify", labelled(), "text\tlabel\n", "{dev}: no rows in it; is it the right file?"),
         ("tag", spans(), "", "{dev}: no rows in it; is it the right file?"),

@@ -1,4 +1,4 @@
-"""`predict`: a fine-tuned model at work."""
+"""`predict`: what a fine-tuned model says of texts."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,28 +31,19 @@ def predict(
     where: DeviceOptions | None = None,
     json: bool = False,
 ) -> None:
-    """Say what a fine-tuned model makes of each text: one line of JSON for each row, in order.
+    """Print the prediction of a fine-tuned model for each row: one line of JSON each, in order.
 
-    Parameters
-    ----------
-    model:
-        Model folder, or folder of a run.
-    source:
-        File of texts: JSON lines, TSV with a header, or plain text; - is stdin.
-    task:
-        What the model does, for a folder that does not say it.
-    format:
-        The format of the input; seen from its first lines when not given.
-    skip_bad:
-        Rows that may be unusable; more of them end in exit code 3. Their lines say {"error", "where"}.
-    set_:
-        Change how rows are read, such as data.columns.text=review; may be given several times.
-    abstain_below:
-        Give no label (null) whose score is lower.
-    accuracy:
-        Give no label unless the model was, on held-out rows, as often right with such a score.
-    json:
-        The output is JSON lines with or without it.
+    Args:
+        model: Model folder, or folder of a run.
+        source: File of texts: JSON lines, TSV with a header, or plain text; - is stdin.
+        task: What the model does, if its folder does not say it.
+        format: The format of the input; detected from its first lines when not given.
+        skip_bad: Bad rows that are allowed; more end in exit code 3. Each prints {"error", "where"}.
+        set_: Change how rows are read, such as data.columns.text=review; may be given several times.
+        abstain_below: Give no label (null) whose score is lower.
+        accuracy: Give no label whose score is lower than the one from which on the model was right this
+            often on its dev rows.
+        json: The output is JSON lines with or without it.
     """
     from glassbert.data.rows.lines import open_lines
     from glassbert.data.rows.read import stream_examples
@@ -74,7 +65,7 @@ def predict(
 
 
 def _print_all(rows: "Iterable[Prediction | BadRow]", skip_bad: int, notes: "Notes") -> None:
-    """Print a line for each row as it comes, and tell at the end how it was read, what was cut and bad."""
+    """Print a line for each row as it comes; at the end, report how rows were read, cut and left out."""
     num_rows = num_truncated = num_bad = 0
     first_bad = ""
     with progress_bar() as bar:
@@ -95,6 +86,6 @@ def _print_all(rows: "Iterable[Prediction | BadRow]", skip_bad: int, notes: "Not
         remark(f"{num_truncated:,} of {num_rows:,} texts were too long and were cut")
     if num_bad > skip_bad:
         raise DataError(
-            f"{num_bad:,} of {num_rows:,} rows could not be used, as their lines say; the first: "
-            f"{first_bad}; let them pass with --skip-bad {num_bad}"
+            f"{num_bad:,} of {num_rows:,} rows could not be used; the first: {first_bad}; "
+            f"allow them with --skip-bad {num_bad}"
         )

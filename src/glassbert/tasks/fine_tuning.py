@@ -1,6 +1,6 @@
-"""Fine-tuning: the one task of the engine behind classify, pair, tag and answer. A form tells them apart.
+"""Fine-tuning: what the engine trains for every task of the registry.
 
-Legend: V vocabulary, R rows of it that the training text reaches.
+Legend: R rows of the vocabulary that the training text uses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ class FineTuneModule(nn.Module):
     """A BERT with a task's losses: what the engine differentiates."""
 
     def __init__(self, bert: Bert, task: Task[E, P], rows: Tensor | None) -> None:
-        """Put the parts together.
+        """Freeze what is not trained.
 
         Args:
             rows: Rows of the token embedding that are trained, (R,); None trains them all.
@@ -53,7 +53,7 @@ class FineTuneModule(nn.Module):
             setattr(embeddings, "token", PartlyTrainedEmbedding(embeddings.token.weight, rows))  # noqa: B010
 
     def train(self, mode: bool = True) -> "FineTuneModule":
-        """Turn dropout on or off; a frozen encoder keeps still."""
+        """Turn dropout on or off; in a frozen encoder it stays off."""
         super().train(mode)
         if self._is_encoder_frozen:
             self.bert.encoder.eval()
@@ -65,9 +65,9 @@ class FineTuneModule(nn.Module):
         return self.bert.encoder.embeddings.token.weight.device
 
     def forward(self, part: Sequence[Input] | Batch, tap: Tap | None = None) -> dict[str, Tensor] | Output:
-        """Return the sums over a part of a batch: losses, and what is counted; of packed input, the output.
+        """Return the sums of losses and counts over a part of a batch; for packed input, the output.
 
-        Evaluation comes through here too: the weights of a sharded model are only there inside this call.
+        Evaluation calls it too: the weights of a sharded model exist only inside this call.
         """
         if isinstance(part, Batch):
             return self.bert(part, heads_only=True, tap=tap)
@@ -76,7 +76,7 @@ class FineTuneModule(nn.Module):
 
 
 class FineTune(Generic[E, P]):
-    """The fine-tuning task; see `Task` for what its members mean."""
+    """Fine-tuning for a task; see `Trainable` for what its members mean."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class FineTune(Generic[E, P]):
         return sorted(chosen, key=len)
 
     def split(self, batch: list[Input], num_parts: int) -> list[list[Input]]:
-        # Dealt like cards: sorted by length as they are, the parts have nearly the same number of tokens.
+        # Dealt like cards: since inputs are sorted by length, all parts have about as many tokens.
         num_parts = min(num_parts, len(batch))
         return [batch[part::num_parts] for part in range(num_parts)]
 
@@ -136,13 +136,13 @@ class FineTune(Generic[E, P]):
         return self._epochs.steps_in(num_epochs)
 
     def check_metric(self) -> None:
-        """Refuse a metric that the task does not have, now rather than after the first epoch."""
+        """Raise UserError for a metric that the task lacks, now rather than after the first epoch."""
         if not self.dev:
             return
         self.module.eval()
         inputs = self.dev_inputs[:1]
         first = decoded(self.task, self.dev[:1], inputs, raw_outputs(self.task, self.module, inputs))
-        # Which metrics there are depends on all rows: on whether any question has no answer, for one.
+        # Which metrics there are depends on all rows, such as on whether any question has no answer.
         known = ("loss", *self.task.measure(self.dev, first * len(self.dev)).metrics())
         if self.task.best_by not in known:
             raise UserError(f"task.metric={self.task.best_by!r}; expected one of {', '.join(known)}")
@@ -165,7 +165,7 @@ class FineTune(Generic[E, P]):
         return {**losses, **task.measure(self.dev, predictions).metrics()}
 
     def verdict(self, metrics: Mapping[str, float]) -> str:
-        # Two or three of them: the report has them all.
+        # Only two or three: the report has them all.
         names = [name for name in dict.fromkeys(("loss", self.task.best_by, "f1")) if name in metrics]
         values = "  ".join(f"{name} {metrics[name]:.4f}" for name in names)
         return f"held out: {values}" + (f"  ({self._alarm})" if self._alarm else "")
@@ -202,10 +202,10 @@ class FineTune(Generic[E, P]):
 def load_task(
     folder: Path, run: Mapping[str, Any], tokenizer: Tokenizer, config: ModelConfig
 ) -> Task[Any, Any]:
-    """Return the form of a model folder with the weights it has of its own.
+    """Return the task of a model folder, with its extra weights.
 
     Args:
-        run: The `task` of run.json, or nothing for a folder that is not of ours.
+        run: The `task` of run.json; empty for a foreign folder.
     """
     name = run.get("name") or task_of_head(config.head)
     if name is None:
@@ -226,7 +226,7 @@ def load_task(
 
 
 def extra_of(task: Task[Any, Any]) -> dict[str, Tensor]:
-    """Return the weights that a form has of its own, named as the module's."""
+    """Return the extra weights of a task, named as in the module."""
     if task.extra is None:
         return {}
     return {f"extra.{name}": parameter.detach() for name, parameter in task.extra.named_parameters()}
@@ -234,7 +234,7 @@ def extra_of(task: Task[Any, Any]) -> dict[str, Tensor]:
 
 def _read_extra(folder: Path) -> dict[str, Tensor]:
     if not (folder / TASK_WEIGHTS).is_file():
-        raise ModelError(f"no {TASK_WEIGHTS} in {folder}, which holds the task's own weights; copy it too")
+        raise ModelError(f"{folder}: no {TASK_WEIGHTS}, which holds extra weights of the task; copy it too")
     return dict(read_file(folder / TASK_WEIGHTS))
 
 
@@ -247,10 +247,10 @@ def save_finetuned(
     extra: Mapping[str, Tensor],
     tuned: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write a model folder that knows its task.
+    """Write a model folder that names its task.
 
     Args:
-        tuned: What was found after training, beside what the form says.
+        tuned: What was fitted after training, beside what `Task.to_run` returns.
     """
     write_model(network, tokenizer, folder, run={**run, "task": {**tuned, **task.to_run()}})
     if extra:

@@ -1,9 +1,9 @@
-"""A token embedding of which only the rows that the training text reaches are trained.
+"""A token embedding that trains only the rows that the training text uses.
 
-A task's text uses a few thousand of the vocabulary's pieces. The other rows get no gradient anyway, yet a
-dense gradient, its norm and AdamW would visit each of their numbers at every step.
+The text of a task uses a few thousand of the vocabulary's pieces. The other rows get no gradient anyway, but
+a dense gradient, its norm and AdamW would still visit each of their numbers at every step.
 
-Legend: V vocabulary, R rows that are reached, T tokens, D features.
+Legend: V vocabulary, R rows that are used, T tokens, D features.
 """
 
 from collections.abc import Iterable
@@ -16,21 +16,21 @@ from torch import Tensor, nn
 
 
 class PartlyTrainedEmbedding(nn.Module):
-    """Looks ids up like `nn.Embedding`, from a small trained table and a large one that rests."""
+    """Look ids up like `nn.Embedding`, in a small trainable table backed by a large frozen one."""
 
     def __init__(self, table: Tensor, rows: Tensor) -> None:
-        """Take the rows to be trained, ascending, out of ``table``, (V, D)."""
+        """Copy the rows to be trained, ascending, out of ``table``, (V, D)."""
         super().__init__()
         self.num_embeddings, self.embedding_dim = table.shape
         self.weight = nn.Parameter(table.detach()[rows].clone())  # (R, D)
-        # A parameter, not a buffer: processes that share the work would send a buffer around at every step.
+        # A parameter, not a buffer: DDP would broadcast a buffer at every step.
         self.resting = nn.Parameter(table.detach().clone(), requires_grad=False)  # (V, D)
         places = torch.full((self.num_embeddings,), -1)
         places[rows] = torch.arange(len(rows))
         self.register_buffer("places", places, persistent=False)
 
     places: Tensor
-    """Where in the trained table each row of the vocabulary lies, (V,); -1 for one that rests."""
+    """The place of each row of the vocabulary in the trained table, (V,); -1 for a frozen row."""
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return the rows of ``ids``, (T, D)."""
@@ -42,15 +42,15 @@ class PartlyTrainedEmbedding(nn.Module):
 
 
 def used_rows(ids: Iterable[NDArray[np.int32]], vocab_size: int) -> Tensor:
-    """Return which rows of a vocabulary some lists of ids use, ascending, (R,)."""
-    is_reached = np.zeros(vocab_size, dtype=np.bool_)
+    """Return the rows of a vocabulary that some lists of ids use, ascending, (R,)."""
+    is_used = np.zeros(vocab_size, dtype=np.bool_)
     for one in ids:
-        is_reached[one] = True
-    return torch.from_numpy(np.flatnonzero(is_reached))
+        is_used[one] = True
+    return torch.from_numpy(np.flatnonzero(is_used))
 
 
 def whole_table(weight: Tensor, resting: Tensor, rows: Tensor) -> Tensor:
-    """Return the table with the trained rows, (R, D), back in their places, (V, D)."""
+    """Return the whole table, (V, D), with the trained rows, (R, D), in their places."""
     table = resting.clone()
     table[rows] = weight
     return table

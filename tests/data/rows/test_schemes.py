@@ -63,11 +63,11 @@ def test_the_scheme_is_named_and_what_keeps_to_it_is_not_blamed(scheme: str) -> 
 @pytest.mark.parametrize(
     ("tags", "spans", "note"),
     [
-        ("B-A O I-A O", [Span(0, 1, "A"), Span(2, 3, "A")], "open as BIO wants, read all the same: 1"),
-        ("B-A I-B", [Span(0, 1, "A"), Span(1, 2, "B")], "open as BIO wants, read all the same: 1"),
-        ("S-A B-A I-A O", [Span(0, 1, "A"), Span(1, 3, "A")], "close as BIOES wants, read all the same: 1"),
-        ("S-A O E-A", [Span(0, 1, "A"), Span(2, 3, "A")], "open as BIOES wants, read all the same: 1"),
-        ("B-A E-A M-A E-A", [Span(0, 2, "A"), Span(2, 4, "A")], "open as BMES wants, read all the same: 1"),
+        ("B-A O I-A O", [Span(0, 1, "A"), Span(2, 3, "A")], "open by the rules of BIO, read anyway: 1"),
+        ("B-A I-B", [Span(0, 1, "A"), Span(1, 2, "B")], "open by the rules of BIO, read anyway: 1"),
+        ("S-A B-A I-A O", [Span(0, 1, "A"), Span(1, 3, "A")], "close by the rules of BIOES, read anyway: 1"),
+        ("S-A O E-A", [Span(0, 1, "A"), Span(2, 3, "A")], "open by the rules of BIOES, read anyway: 1"),
+        ("B-A E-A M-A E-A", [Span(0, 2, "A"), Span(2, 4, "A")], "open by the rules of BMES, read anyway: 1"),
     ],
 )
 def test_spans_that_break_the_scheme_are_read_and_counted(tags: str, spans: list[Span], note: str) -> None:

@@ -43,7 +43,7 @@ def test_a_label_only_in_dev_is_named_with_its_place() -> None:
 
 
 def test_one_class_alone_teaches_nothing() -> None:
-    with pytest.raises(DataError, match="all 3 training rows have the label 'a'; at least two"):
+    with pytest.raises(DataError, match="all 3 training rows have the label 'a'; expected at least two"):
         check(rows("a", "a", "a"), rows("a"))
 
 
@@ -66,14 +66,14 @@ def test_labels_that_dev_lacks_are_told() -> None:
     notes = check(rows("a", "b", "a"), rows("a"))
     assert notes == [
         "2 labels: a (2), b (1)",
-        "no held-out row has the label b: nothing will be known of it",
+        "no held-out row has the label b: how well it is found stays unknown",
     ]
 
 
 def test_scores_must_be_there_and_differ() -> None:
     with pytest.raises(DataError, match="train.tsv:2: no score, but other rows have one"):
         check(scored(1.0, None), [])
-    with pytest.raises(DataError, match="all 2 training rows have the score 3; nothing can be learnt"):
+    with pytest.raises(DataError, match="all 2 training rows have the score 3; expected several"):
         check(scored(3.0, 3.0), [])
     with pytest.raises(DataError, match="dev.tsv:1: no score"):
         check(scored(1.0, 3.0), rows("a", file="dev.tsv"))

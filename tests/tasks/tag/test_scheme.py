@@ -94,7 +94,7 @@ def test_labels_may_hold_dashes_and_chinese() -> None:
 
 
 def test_an_unknown_scheme_is_refused() -> None:
-    with pytest.raises(UserError, match="scheme='iob' is not known; use one of bio, bioes"):
+    with pytest.raises(UserError, match="scheme='iob'; expected one of bio, bioes"):
         TagSet.of(LABELS, "iob")  # type: ignore[arg-type]
 
 

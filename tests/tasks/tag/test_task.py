@@ -333,7 +333,7 @@ def test_what_the_examples_are_like_is_told() -> None:
     _, notes = Tag.for_training("tag", TagSettings(), TOKENIZER, rows, dev, max_length=40)
     assert notes == [
         "2 labels: LOC (2), PER (2)",
-        "no held-out row has the label LOC: nothing will be known of it",
+        "no held-out row has the label LOC: how well it is found stays unknown",
         "2 of 4 spans do not end where pieces do: moved to whole pieces",
         "1 of 4 spans have no piece of their own: left out",
     ]

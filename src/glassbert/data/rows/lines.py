@@ -1,4 +1,4 @@
-"""The lines of a file: unpacked, decoded, numbered, and open to a look ahead."""
+"""The lines of a file: unpacked, decoded and numbered; a reader can look ahead."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Ahead(Generic[T]):
-    """An iterator that can be looked into before its items are taken."""
+    """An iterator whose next items can be looked at before they are taken."""
 
     def __init__(self, items: Iterable[T]) -> None:
         self._items = iter(items)
@@ -35,7 +35,7 @@ class Ahead(Generic[T]):
 
 
 class Lines(Ahead[str]):
-    """Lines that know where they stand."""
+    """Lines that know their file and number."""
 
     def __init__(self, lines: Iterable[str], name: str) -> None:
         super().__init__(lines)

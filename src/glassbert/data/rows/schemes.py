@@ -1,8 +1,8 @@
 """Tags to spans, and tokens to the text that they were cut from.
 
-The usual schemes are read by one rule, that of conlleval: B, S and U open a span; I, M, E and L go on with
-the span before them if it is open and has their label, and open one if not; E, L, S and U close it. A file
-whose spans need this leniency by its scheme is told.
+All usual schemes are read by one rule, that of conlleval: B, S and U open a span; I, M, E and L continue
+the span before them if it is open and has their label, otherwise they open one; E, L, S and U close it. A
+note counts the spans that are legal by this rule only, not by the scheme of their file.
 
     BIO    every span opens with B                      B-PER I-PER O
     IOB1   B only where a span follows one of its kind  I-PER I-PER O
@@ -18,7 +18,7 @@ from glassbert.data.rows.record import Notes, Unusable, shown
 from glassbert.text.characters import is_chinese
 
 _TAG = re.compile(r"O|([BIMELSU])(?:[-_](.+))?")
-_GOING_ON, _CLOSING = frozenset("IMEL"), frozenset("ELSU")
+_CONTINUING, _CLOSING = frozenset("IMEL"), frozenset("ELSU")
 _WITHOUT_LABEL = "word"
 """The label of bare letters, as in files for word segmentation."""
 
@@ -27,13 +27,13 @@ _UNSPACED = re.compile(r"[\u3000-\u30ff\u31f0-\u31ff\ufe30-\ufe4f\uff00-\uffef]"
 
 
 def is_tag(cell: str) -> bool:
-    """Tell whether a cell holds a tag of one of the schemes."""
+    """Return whether a cell holds a tag of one of the schemes."""
     return _TAG.fullmatch(cell) is not None
 
 
 @dataclass
 class TagScheme:
-    """What the tags of a file have shown so far."""
+    """The scheme of a file, as far as its tags have shown it."""
 
     letters: set[str] = field(default_factory=set)
     num_opened_by_begin: int = 0
@@ -50,14 +50,14 @@ class TagScheme:
         start = 0
         for position, tag in enumerate([*tags, "O"]):
             letter, new = _parse(tag)
-            goes_on = letter in _GOING_ON and new == label
-            if label is not None and not goes_on:
+            continues = letter in _CONTINUING and new == label
+            if label is not None and not continues:
                 spans.append(Span(start, position, label))
                 self.num_left_open += 1
             if letter != "O":
                 self.letters.add(letter)
-                if not goes_on:
-                    self.num_opened_inside += letter in _GOING_ON
+                if not continues:
+                    self.num_opened_inside += letter in _CONTINUING
                     self.num_opened_by_begin += letter == "B" and new != label
                     start = position
                 if letter in _CLOSING:
@@ -73,17 +73,17 @@ class TagScheme:
         return "IOB1" if self.num_opened_inside and not self.num_opened_by_begin else "BIO"
 
     def log(self, notes: Notes) -> None:
-        """Say which scheme it is, and how many spans do not keep to it."""
+        """Note which scheme it is, and how many spans break its rules."""
         if not self.letters:
             return
         notes.say(f"tags are {self.name}")
         if self.name != "IOB1" and self.num_opened_inside:
             notes.say(
-                f"spans that do not open as {self.name} wants, read all the same: {self.num_opened_inside:,}"
+                f"spans that do not open by the rules of {self.name}, read anyway: {self.num_opened_inside:,}"
             )
         if self.letters & _CLOSING and self.num_left_open:
             notes.say(
-                f"spans that do not close as {self.name} wants, read all the same: {self.num_left_open:,}"
+                f"spans that do not close by the rules of {self.name}, read anyway: {self.num_left_open:,}"
             )
 
 
@@ -105,10 +105,10 @@ def tagged_text(
 
 
 def join_tokens(tokens: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text that ``tokens`` were cut from, as far as it can be known, and where each stands in it.
+    """Return the text that ``tokens`` were cut from, as far as it can be known, and the place of each in it.
 
-    A space parts them, but for the characters of Chinese and Japanese. A sentence of single characters with
-    such among them was cut everywhere: nothing parts them, or "2019" would become "2 0 1 9".
+    A space separates them, except between characters of Chinese and Japanese. A sentence of single characters
+    with such characters among them was cut everywhere: no space is added, or "2019" would become "2 0 1 9".
     """
     is_cut_everywhere = all(len(token) == 1 for token in tokens) and any(map(_is_unspaced, tokens))
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""What the examples of answer say: the right answers, and on which pieces of the context they fall."""
+"""The right answers of answer, and their places on the pieces of the context."""
 
 from collections.abc import Sequence
 
@@ -13,28 +13,28 @@ from glassbert.text.wordpiece.tokenizer import Pieces, Tokenizer
 
 
 def right_answers(example: AnswerExample) -> Sequence[str]:
-    """Return the answers that count as right, none where there is none; an unlabelled question is refused."""
+    """Return the right answers, none if the context has none; raise DataError for an unlabelled question."""
     if example.answers is None:
         raise DataError(f"{example.where}: the question has no list of answers, not even an empty one")
     return [answer.text for answer in example.answers]
 
 
 def answers_by_number(examples: Sequence[AnswerExample]) -> dict[str, Sequence[str]]:
-    """Return the right answers by number: ids of questions can stand twice."""
+    """Return the right answers by the number of their example: ids of questions may repeat."""
     return {str(number): right_answers(example) for number, example in enumerate(examples)}
 
 
 def placed_answer(
     example: AnswerExample, pieces: Pieces, is_word_start: NDArray[np.bool_]
 ) -> tuple[list[PieceSpan], Placement]:
-    """Return the pieces of the first of the right answers: the one that is learnt."""
+    """Return the pieces of the first right answer, the one that is learned."""
     answers = (example.answers or ())[:1]
     spans = [Span(answer.start, answer.start + len(answer.text), "") for answer in answers]
     return place(spans, as_offsets(pieces.offsets), is_word_start[pieces.ids])
 
 
 def survey(examples: Sequence[AnswerExample], tokenizer: Tokenizer) -> tuple[Placement, list[int]]:
-    """Return how the answers fall on pieces, and how many pieces each has."""
+    """Return how well the answers fit the pieces of their contexts, and how many pieces each has."""
     is_word_start = tokenizer.vocabulary.starts_word
     placement, lengths = Placement(), []
     contexts = [example.context for example in examples]
@@ -46,7 +46,7 @@ def survey(examples: Sequence[AnswerExample], tokenizer: Tokenizer) -> tuple[Pla
 
 
 def remarks(train: Sequence[AnswerExample], dev: Sequence[AnswerExample], longest: int) -> list[str]:
-    """Return what the user should know of the questions."""
+    """Return remarks on the questions for the user."""
     num_impossible, num_in_dev = (
         sum(not right_answers(example) for example in rows) for rows in (train, dev)
     )

@@ -1,4 +1,4 @@
-"""Where answers start and end: the windows of a context, their targets, and the best spans of their scores.
+"""Where answers start and end: windows of a context, their targets, and the best spans by score.
 
 Legend: N pieces of a context, W pieces of one window of it, K spans that are kept.
 """
@@ -17,7 +17,7 @@ Scores = NDArray[np.float64]
 
 NUM_SPECIALS = 3
 MIN_ROOM = 16
-"""Pieces of the context that must have room beside the question, unless all of it is shorter."""
+"""Pieces of the context that must fit beside the question, unless the context is shorter."""
 
 
 class ScoredSpan(NamedTuple):
@@ -47,7 +47,7 @@ def context_windows(
 
 
 def window_target(answer: tuple[int, int] | None, window: Window) -> tuple[int, int]:
-    """Return first and last piece of an answer, counted from 1 in a window; 0, 0 where it is not all there.
+    """Return the first and last piece of an answer, counted from 1 in a window; 0, 0 if it is not all there.
 
     Args:
         answer: First piece of the answer in the context and the piece after its last; None for no answer.
@@ -65,12 +65,12 @@ def best_spans(
     max_pieces: int,
     num_best: int,
 ) -> list[ScoredSpan]:
-    """Return the spans of a window with the highest sums of both scores, best first: no other is better.
+    """Return the spans of a window with the highest sums of both scores, best first.
 
     Args:
         start_scores: Of each piece as the first, (W,).
         end_scores: Of each piece as the last, (W,).
-        is_inside: Before which pieces no span can begin or end, (W + 1,); the end of the window counts too.
+        is_inside: Before which pieces no span may begin or end, (W + 1,), the end of the window included.
         max_pieces: Of the longest span.
     """
     num_pieces = len(start_scores)
@@ -92,19 +92,19 @@ def best_spans(
 
 
 def merge_spans(of_windows: Iterable[tuple[Window, Sequence[ScoredSpan]]], num_best: int) -> list[ScoredSpan]:
-    """Return the best spans of all windows, counted in the context; of equal ones, the best score."""
+    """Return the best spans of all windows, in pieces of the context; one found twice has its best score."""
     best: dict[tuple[int, int], float] = {}
     for window, spans in of_windows:
         for start, stop, score in spans:
             place = window.start + start, window.start + stop
             best[place] = max(score, best.get(place, -np.inf))
-    # By their place where scores are equal, so that the order never depends on that of the windows.
+    # Equal scores are ordered by place, so that the order of the windows does not matter.
     ordered = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:num_best]
     return [ScoredSpan(start, stop, score) for (start, stop), score in ordered]
 
 
 def log_probabilities(logits: NDArray[np.floating], temperature: float = 1.0) -> Scores:
-    """Return the logarithms of the softmax down the columns, (W + 1, 2): start and end on their own."""
+    """Return the log-softmax of the start column and of the end column, (W + 1, 2)."""
     scaled = logits.astype(np.float64) / temperature
     scaled -= scaled.max(axis=0)
     return scaled - np.log(np.exp(scaled).sum(axis=0))

@@ -1,4 +1,4 @@
-"""Labels of classify and pair, checked before the first step: which there are, and how much each counts."""
+"""The labels of classify and pair: checked before the first step, listed and weighted."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ _NAMED = 5
 
 
 def kind_of(examples: Sequence[TextExample]) -> Kind:
-    """Return what the examples are labelled with."""
+    """Return how the examples are labelled."""
     if any(example.score is not None for example in examples):
         return "regression"
     return "multi" if any(len(example.labels) != 1 for example in examples) else "single"
@@ -37,17 +37,15 @@ def label_set(examples: Iterable[TextExample]) -> tuple[str, ...]:
 def check_labels(
     kind: Kind, labels: Sequence[str], train: Sequence[TextExample], dev: Sequence[TextExample]
 ) -> list[str]:
-    """Refuse examples that nothing can be learnt from; return what the user should know of the others."""
+    """Return remarks for the user; raise DataError for examples that nothing can be learned from."""
     if kind == "regression":
         return _check_scores(train, dev)
     if kind_of(dev) == "regression":
-        raise DataError(f"{dev[0].where}: a score came, but the training rows have labels")
+        raise DataError(f"{dev[0].where}: expected a label, as the training rows have, got a score")
     if not labels:
         raise DataError("no training row has a label; name the column that holds it")
     if len(labels) < 2 and kind == "single":
-        raise DataError(
-            f"all {len(train)} training rows have the label {labels[0]!r}; at least two different are needed"
-        )
+        raise DataError(f"all {len(train)} training rows have the label {labels[0]!r}; expected at least two")
     if len(labels) > min(MAX_LABELS, len(train) - 1):
         raise DataError(
             f"{len(labels)} different labels in {len(train)} rows, such as {labels[0]!r}; "
@@ -73,7 +71,7 @@ def check_labels(
 def class_weights(
     wanted: str, kind: Kind, labels: Sequence[str], train: Sequence[TextExample]
 ) -> NDArray[np.float32] | None:
-    """Return how much each label counts in the loss, (C,); None when all count the same.
+    """Return the weight of each label in the loss, (C,); None if all count the same.
 
     Args:
         wanted: none, balanced, or a file: JSON ({"label": weight}), or lines of a label, a tab, a weight.
@@ -103,7 +101,7 @@ def _check_scores(train: Sequence[TextExample], dev: Sequence[TextExample]) -> l
             )
     scores = np.array([example.score for example in train])
     if scores.min() == scores.max():
-        raise DataError(f"all {len(train)} training rows have the score {scores[0]:g}; nothing can be learnt")
+        raise DataError(f"all {len(train)} training rows have the score {scores[0]:g}; expected several")
     return [f"scores from {scores.min():g} to {scores.max():g}, mean {scores.mean():.3g}"]
 
 
@@ -113,7 +111,7 @@ def _notes(labels: Sequence[str], train: Sequence[TextExample], dev: Sequence[Te
     seen = {label for example in dev for label in example.labels}
     unseen = [label for label in labels if label not in seen]
     if dev and unseen:
-        notes.append(f"no held-out row has the label {_listed(unseen)}: nothing will be known of it")
+        notes.append(f"no held-out row has the label {_listed(unseen)}: how well it is found stays unknown")
     return notes
 
 

@@ -1,10 +1,10 @@
-"""From the scores of tags to the best legal sequence of tags, and to how sure each span of it is.
+"""From the scores of tags to the best legal sequence of tags, and to the score of each of its spans.
 
-The score of a span: where every piece is tagged on its own, the smallest probability among its tags and its
-end. Its pieces are mostly right or wrong together, so a product of them promises far too little, a mean too
-much. A CRF knows how tags hang together: its score is the probability that it gives to exactly this span.
+If every piece is tagged on its own, the score of a span is the smallest probability among its tags and its
+end. Its pieces are mostly right or wrong together, so their product would be far too low and their mean too
+high. A CRF scores whole sequences: there the score of a span is the probability of exactly this span.
 
-Legend: N pieces, C tags. Index C stands for the borders: what is before the first piece and after the last.
+Legend: N pieces, C tags. Index C stands for the borders, before the first piece and after the last.
 """
 
 from collections.abc import Sequence
@@ -16,22 +16,22 @@ from numpy.typing import NDArray
 from glassbert.tasks.tag.scheme import PieceSpan, TagSet
 
 Scores = NDArray[np.float64]
-# Below this a score is as good as none; exp of what is left stays a number after many products.
+# The lowest score that still counts: its exp stays above zero after many products.
 _LOWEST = -200.0
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """Finds the best of all legal sequences of tags."""
+    """Find the best of all legal sequences of tags."""
 
     tag_set: TagSet
     steps: Scores
-    """What each tag adds when it follows another, -inf where it cannot, (2, C + 1, C + 1): where a span may
-    begin or end, and where not."""
+    """The score of each tag after another, -inf if it cannot follow, (2, C + 1, C + 1): where spans may begin
+    or end, and where they may not."""
 
     @classmethod
     def of(cls, tag_set: TagSet, transitions: NDArray[np.floating] | None = None) -> "Decoder":
-        """Return a decoder; ``transitions``, (C + 1, C + 1), are the scores of a CRF, if there is one."""
+        """Return a decoder; ``transitions``, (C + 1, C + 1), are the scores of a CRF."""
         scores = np.zeros_like(tag_set.legal, dtype=np.float64) if transitions is None else transitions
         rules = np.stack([tag_set.legal, tag_set.legal_inside])
         return cls(tag_set, np.where(rules, scores.astype(np.float64), -np.inf))
@@ -47,7 +47,7 @@ class Decoder:
         if num_pieces == 0:
             return np.zeros(0, dtype=np.int64)
         greedy = scores.argmax(axis=1)
-        if self._is_beyond_doubt(greedy, is_inside):
+        if self._is_best_path(greedy, is_inside):
             return greedy
         # One row per next tag: the search for the best one before it then runs along memory.
         steps = np.ascontiguousarray(self.steps[:, :num_tags, :num_tags].transpose(0, 2, 1))
@@ -99,7 +99,7 @@ class Decoder:
     def _forward_backward(
         self, factors: Scores, emissions: Scores, is_inside: NDArray[np.bool_]
     ) -> tuple[Scores, Scores, Scores]:
-        """Return the two halves of the marginals, (N, C), and what each step was divided by, (N + 1,)."""
+        """Return both factors of the marginals, (N, C), and the divisor of each step, (N + 1,)."""
         num_pieces, num_tags = emissions.shape
         inner = factors[:, :num_tags, :num_tags]
         forward, backward = np.empty_like(emissions), np.empty_like(emissions)
@@ -118,10 +118,10 @@ class Decoder:
             backward[piece - 1] = column
         return forward, backward, sums
 
-    def _is_beyond_doubt(self, greedy: NDArray[np.int64], is_inside: NDArray[np.bool_]) -> bool:
-        """Tell whether the best tag of each piece alone makes the best path: no step could be a better one.
+    def _is_best_path(self, greedy: NDArray[np.int64], is_inside: NDArray[np.bool_]) -> bool:
+        """Return whether the best tag of each piece makes the best path: every step has the best score.
 
-        So it is for nearly every text once a model has learnt, and the search can be spared.
+        That holds for nearly every text once a model has learned, and saves the search.
         """
         border = len(self.tag_set)
         path = np.concatenate(([border], greedy, [border]))
@@ -132,9 +132,9 @@ class Decoder:
 def weakest_scores(
     tag_set: TagSet, probs: Scores, path: NDArray[np.int64], spans: Sequence[PieceSpan]
 ) -> Scores:
-    """Return how sure each span of ``path`` is where every piece is tagged on its own: as its weakest part.
+    """Return the score of each span of ``path``, if every piece is tagged on its own.
 
-    That is the smallest of the probabilities of its tags, and of the probability that it does not go on.
+    It is the smallest of the probabilities of its tags and of the probability that it ends.
 
     Args:
         probs: Of each tag at each piece, (N, C).

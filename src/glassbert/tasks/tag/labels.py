@@ -1,4 +1,4 @@
-"""What the examples of tag say: their labels, checked before the first step, and where their spans lie."""
+"""The labels of tag: checked before the first step, and placed on the pieces of their texts."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +11,10 @@ from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 
 def check_labels(train: Sequence[TagExample], dev: Sequence[TagExample]) -> tuple[list[str], list[str]]:
-    """Return the labels in the order of their tags, and remarks; what cannot be learnt from is refused."""
+    """Return the labels in the order of their tags, and remarks for the user.
+
+    Raise DataError for examples that nothing can be learned from.
+    """
     counts = Counter(span.label for example in train for span in right_spans(example))
     if not counts:
         raise DataError(
@@ -31,12 +34,12 @@ def check_labels(train: Sequence[TagExample], dev: Sequence[TagExample]) -> tupl
     ]
     unseen = sorted(set(counts) - seen)
     if dev and unseen:
-        notes.append(f"no held-out row has the label {', '.join(unseen)}: nothing will be known of it")
+        notes.append(f"no held-out row has the label {', '.join(unseen)}: how well it is found stays unknown")
     return sorted(counts), notes
 
 
 def right_spans(example: TagExample) -> tuple[Span, ...]:
-    """Return the spans of an example; one that nobody has labelled is refused."""
+    """Return the spans of an example; raise DataError if it is not labelled."""
     if example.spans is None:
         raise DataError(
             f"{example.where}: the row has no spans, not even an empty list; label it or remove it"
@@ -45,7 +48,7 @@ def right_spans(example: TagExample) -> tuple[Span, ...]:
 
 
 def survey(examples: Sequence[TagExample], tokenizer: Tokenizer) -> Placement:
-    """Return how the spans of all examples fall on pieces."""
+    """Return how well the spans of all examples fit the pieces of their texts."""
     is_word_start = tokenizer.vocabulary.starts_word
     placement = Placement()
     texts = [example.text for example in examples]

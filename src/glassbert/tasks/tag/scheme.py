@@ -1,6 +1,6 @@
-"""Spans as one tag per piece and back: BIO, BIOES, and whatever tags a loaded model has.
+"""Spans to one tag per piece and back: BIO, BIOES, and any tags that a loaded model has.
 
-Legend: N pieces, C tags. Index C stands for the borders: what is before the first piece and after the last.
+Legend: N pieces, C tags. Index C stands for the borders, before the first piece and after the last.
 """
 
 import re
@@ -35,7 +35,7 @@ class PieceSpan(NamedTuple):
 
 
 class _Tag(NamedTuple):
-    """A tag taken apart. A name without a role, such as a part of speech, is inside of its own label."""
+    """The parts of a tag. A name without a role, such as a part of speech, is inside its own label."""
 
     role: str
     label: str
@@ -52,7 +52,7 @@ class _Tag(NamedTuple):
 
 @dataclass(frozen=True)
 class TagSet:
-    """The tags that a model tells apart, and which of them can follow which."""
+    """The tags of a model, and which of them can follow which."""
 
     names: tuple[str, ...]
     """In the order of the logits."""
@@ -61,7 +61,7 @@ class TagSet:
     def of(cls, labels: Sequence[str], scheme: Scheme = "bio") -> "TagSet":
         """Return the tags for spans of these labels."""
         if scheme not in get_args(Scheme):
-            raise UserError(f"scheme={scheme!r} is not known; use one of {', '.join(get_args(Scheme))}")
+            raise UserError(f"scheme={scheme!r}; expected one of {', '.join(get_args(Scheme))}")
         return cls((OUTSIDE, *(f"{role}-{label}" for label in labels for role in _ROLES[scheme])))
 
     def __len__(self) -> int:
@@ -69,12 +69,12 @@ class TagSet:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """What spans can be labelled, in the order of the tags."""
+        """The labels of spans, in the order of the tags."""
         return tuple(dict.fromkeys(tag.label for tag in self._tags if tag.role != OUTSIDE))
 
     @cached_property
     def continues(self) -> NDArray[np.bool_]:
-        """Which tag goes on with the span of which, (C + 1, C + 1); never the borders."""
+        """Which tag, by column, continues the span of which, by row, (C + 1, C + 1); never the borders."""
         continues = np.zeros((len(self) + 1, len(self) + 1), dtype=np.bool_)
         for row, before in enumerate(self._tags):
             for column, after in enumerate(self._tags):
@@ -100,7 +100,7 @@ class TagSet:
         return self.continues | np.outer(is_outside, is_outside)
 
     def encode(self, spans: Iterable[PieceSpan], num_pieces: int) -> NDArray[np.int64]:
-        """Return the tag of each piece, (N,). The spans must not overlap, and need labels that are known."""
+        """Return the tag of each piece, (N,), for spans with known labels that do not overlap."""
         tags = np.full(num_pieces, self._ids[_Tag(OUTSIDE, "")], dtype=np.int64)
         for start, stop, label in spans:
             assert self._is_outside[tags[start:stop]].all(), "spans overlap"
@@ -141,18 +141,18 @@ class TagSet:
         return np.array([tag.role == OUTSIDE for tag in self._tags])
 
     def _can_begin(self, tag: _Tag) -> bool:
-        """Tell whether a span can begin with ``tag``: only with I where its label has no B."""
+        """Return whether a span can begin with ``tag``: with I only if its label has no B."""
         return tag.role not in "IE" or not self._has("B", tag.label)
 
     def _can_end(self, tag: _Tag) -> bool:
-        """Tell whether a span can end with ``tag``: with B where no S, with I where no E could stand."""
+        """Return whether a span can end with ``tag``: with B only if there is no S, with I only if no E."""
         return tag.role not in "BI" or not self._has({"B": "S", "I": "E"}[tag.role], tag.label)
 
     def _has(self, role: str, label: str) -> bool:
         return _Tag(role, label) in self._ids
 
     def _id(self, role: str, label: str) -> int:
-        """Return the tag for a role, or for the one that stands for it in a scheme without it."""
+        """Return the tag for a role, or for its stand-in in a scheme that lacks it."""
         for stand_in in {"S": "SBI", "B": "BI", "E": "EI", "I": "I"}[role]:
             if self._has(stand_in, label):
                 return self._ids[_Tag(stand_in, label)]
@@ -161,15 +161,15 @@ class TagSet:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How spans of characters fell on pieces."""
+    """How well spans of characters fit the pieces of a text: counts."""
 
     exact: int = 0
     snapped: int = 0
-    """Stretched to whole pieces, or shrunk by outer spaces and the like: found a little off at best."""
+    """Widened to whole pieces, or narrowed by outer spaces: predictions can only come close."""
     dropped: int = 0
-    """Without a piece, or with one that the span before has already: these cannot be found."""
+    """Without a piece of their own: they cannot be predicted."""
     inside_word: int = 0
-    """Of those that were kept: begin or end inside a word, or even inside a piece."""
+    """Kept ones that begin or end inside a word, or even inside a piece."""
 
     def __add__(self, other: "Placement") -> "Placement":
         return Placement(
@@ -185,11 +185,11 @@ class Placement:
 
     @property
     def has_whole_words(self) -> bool:
-        """Whether every span begins and ends where a word does; not known without a span."""
+        """Whether every span begins and ends where a word does; False if there is no span."""
         return self.total > 0 and self.inside_word == 0
 
     def notes(self, noun: str = "spans") -> list[str]:
-        """Return what a user should know of spans, or whatever they are, that do not fall on pieces."""
+        """Return remarks on the spans that do not fit pieces; ``noun`` says what they are."""
         notes = []
         if self.snapped:
             notes.append(
@@ -203,7 +203,7 @@ class Placement:
 def place(
     spans: Sequence[Span], offsets: Offsets, is_word_start: NDArray[np.bool_]
 ) -> tuple[list[PieceSpan], Placement]:
-    """Return the pieces of each span: all that it touches. Spans that cannot be placed are left out.
+    """Return the pieces that each span touches; leave out spans without a piece of their own.
 
     Args:
         is_word_start: Of each piece, whether a word begins with it, (N,).
