@@ -19,7 +19,9 @@ from helpers.longer_task import BLOCKS, ENTRY, SIDES, Sides, Verdict
 from helpers.small_model import small_folder
 
 ROOT = Path(__file__).parent.parent
-TABLE = re.compile(r"^\| (?P<what>[^|]+) \| (?P<files>[^|]+) \|", re.MULTILINE)
+SOURCE = Path(gb.__file__).parent
+ROW = re.compile(r"^\| (an? [^|]+?) \|([^|]*)\|([^|]*)\|", re.MULTILINE)
+MOST_FILES = {"a task": 5, "a format of labelled files": 2, "a head with a new part": 3}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -148,3 +150,26 @@ def test_a_name_is_given_once() -> None:
 def test_an_example_is_what_the_rest_of_the_package_needs() -> None:
     row = Sides("a", "b c", "right", "f:1")
     assert (row.texts, row.labels, row.is_labelled, row.gold) == (("a", "b c"), ("right",), True, "right")
+
+
+def test_the_page_for_contributors_names_files_that_exist() -> None:
+    rows = ROW.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert len(rows) >= 10
+    for what, written, touched in rows:
+        new, old = re.findall(r"`([^`]+)`", written), re.findall(r"`([^`]+)`", touched)
+        assert old, what
+        for name in old:
+            assert (SOURCE / name).is_file(), f"{what}: no file {name}"
+        for name in new:
+            room, _, file = name.partition("NAME")
+            assert (SOURCE / room).is_dir(), f"{what}: no folder {room}"
+            if file.startswith("/"):  # one of several files of a folder, such as those of the other tasks
+                assert (SOURCE / room / "classify" / file[1:]).is_file(), f"{what}: the others have no {file}"
+        assert len(new) + len(old) <= MOST_FILES.get(what, len(new) + len(old)), f"{what}: too many files"
+    assert {what for what, _, _ in rows} >= set(MOST_FILES)
+
+
+@pytest.mark.parametrize("task", ["classify", "tag", "answer"])
+def test_every_task_has_the_same_files(task: str) -> None:
+    names = {path.name for path in (SOURCE / "tasks" / task).glob("*.py")}
+    assert {"task.py", "rows.py", "labels.py", "settings.py", "predictions.py", "mistakes.py"} <= names

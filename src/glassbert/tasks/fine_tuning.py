@@ -16,6 +16,7 @@ from glassbert.config import ModelConfig
 from glassbert.data.epochs import Epochs, shuffled_batches
 from glassbert.data.examples import E
 from glassbert.errors import ModelError, UserError
+from glassbert.heads import HEADS
 from glassbert.interop.folder import TASK_WEIGHTS, EncoderFolder, write_model
 from glassbert.interop.weights import read_file, save_tensors
 from glassbert.model.bert import Bert, Output
@@ -194,7 +195,7 @@ class FineTune(Generic[E, P]):
 
     def flops_per_token(self) -> float:
         length = float(np.mean([len(one) for windows in self.train_inputs for one in windows]))
-        share_read = 1 / length if self.config.head == "classify" else 1.0
+        share_read = 1.0 if HEADS[self.config.head].reads_every_token else 1 / length
         flops = flops_in_blocks(self.module.bert.encoder, length, share_read)
         return flops / 3 if self.task.settings.freeze_encoder else flops
 
