@@ -10,7 +10,6 @@ import tempfile
 from pathlib import Path
 
 import glassbert as gb
-from glassbert.text.extend import plan_extension
 
 TEXT = """\
 The nurse notes the dose and the time of each infusion.
@@ -26,13 +25,15 @@ SENTENCE = "Naïve nurses: 患者呕吐"
 
 def main() -> None:
     """Run the chapter."""
-    with tempfile.TemporaryDirectory() as folder:
-        notes = Path(folder) / "notes.txt"
-        notes.write_text(TEXT, encoding="utf-8")
-        learned = gb.learn_vocabulary(notes, size=130, alphabet_coverage=1.0)
-    print(f"vocabulary: {len(learned.vocabulary)} pieces, sha256 {learned.vocabulary.sha256[:12]}")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        (folder / "notes.txt").write_text(TEXT, encoding="utf-8")
+        gb.learn_vocabulary(folder / "notes.txt", size=130, alphabet_coverage=1.0, out=folder / "learned")
+        gb.extend_vocabulary(folder / "learned", ["呕", "吐"], folder / "wider")
+        tokenizer, wider = (gb.Tokenizer.load(folder / name) for name in ("learned", "wider"))
+    vocabulary = tokenizer.vocabulary
+    print(f"vocabulary: {len(vocabulary)} pieces, sha256 {vocabulary.sha256[:12]}")
 
-    tokenizer = gb.Tokenizer(learned.vocabulary)
     encoding = tokenizer.encode(SENTENCE)
     for piece, (start, end) in zip(encoding.pieces, encoding.offsets, strict=True):
         print(f"  {piece:8} {SENTENCE[start:end]}")
@@ -41,8 +42,6 @@ def main() -> None:
     for cut in short.cut:
         print(f"cut to 6: {cut.num_pieces} pieces, {SENTENCE[cut.start : cut.end]!r}")
 
-    plan = plan_extension(tokenizer, ["呕", "吐"])
-    wider = gb.Tokenizer(plan.vocabulary)
     print(f"[UNK]: {encoding.num_unknown} before extending, {wider.encode(SENTENCE).num_unknown} after")
 
 

@@ -12,8 +12,6 @@ import torch
 from torch import Tensor
 
 import glassbert as gb
-from glassbert.model.layout import Batch
-from glassbert.model.tap import Tap
 
 SHAPE = gb.BertConfig(
     vocab_size=9,
@@ -28,7 +26,7 @@ IDS = [2, 5, 6, 3]
 
 
 def softmax_by_hand(scores: list[float]) -> list[float]:
-    """Return the softmax with nothing but exp and a division."""
+    """Return the softmax by nothing but exp and a division."""
     weights = [math.exp(score) for score in scores]
     return [weight / sum(weights) for weight in weights]
 
@@ -36,11 +34,11 @@ def softmax_by_hand(scores: list[float]) -> list[float]:
 def main() -> None:
     """Run the chapter."""
     network = gb.new_bert(gb.ModelConfig(encoder=SHAPE, head="pretraining"), seed=3).eval()
-    batch = Batch.from_lists([IDS])
+    batch = gb.Batch.from_lists([IDS])
     seen: dict[str, Tensor] = {}
     with torch.inference_mode():
         fast = network(batch).hidden
-        glass = network(batch, tap=Tap(seen.setdefault)).hidden
+        glass = network(batch, tap=gb.Tap(seen.setdefault)).hidden
 
     head_size = SHAPE.head_size
     for head in range(SHAPE.num_attention_heads):

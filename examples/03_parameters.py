@@ -18,7 +18,7 @@ def main() -> None:
             print(f"  {row.name:18} {row.formula:28} {row.count:>12,}")
         print(f"  {'= ' + group.name:47} {group.count:>12,}")
 
-    shape = accounting.config
+    shape = gb.preset("bert-large-zh")
     width, inner = shape.hidden_size, shape.intermediate_size
     embeddings = (
         shape.vocab_size + shape.type_vocab_size + shape.max_position_embeddings

@@ -2,7 +2,7 @@
 
 Purpose:   chapter 6 of the handbook as one script.
 Data:      none; reviews of hotels, in English and Chinese, in a temporary folder.
-Prints:    what training tells, the confusion matrix, predictions, what a batch changes.
+Prints:    what training reports, the confusion matrix, predictions, what a batch changes.
 Run time:  some ten seconds.
 """
 
@@ -12,7 +12,6 @@ from itertools import product
 from pathlib import Path
 
 import glassbert as gb
-from glassbert.evaluation.evaluate import evaluate
 
 THINGS = {"room": "房间", "bed": "床铺", "breakfast": "早餐", "view": "景色", "lobby": "大堂", "bar": "酒吧"}
 WORDS = {
@@ -53,16 +52,15 @@ def main() -> None:
         )
         print(f"accuracy {result.metrics['accuracy']:.2f} on the dev rows")
 
-        model = gb.load(folder / "run")
-        evaluation = evaluate(model, folder / "dev.jsonl")
-        counts = evaluation.to_json()["report"]["confusion"]
+        model = gb.load(folder / "run", gb.Model)
+        counts = model.evaluate(folder / "dev.jsonl").to_json()["report"]["confusion"]
         print(f"{counts['labels']}, a row for each gold label: {counts['counts']}")
 
         texts = ["The lobby was lovely.", "The view was terrible.", "早餐很好。", "大堂肮脏。"]
-        together = model.predict(texts)
+        together = model.predict(texts, gb.ClassPrediction)
         for text, one in zip(texts, together, strict=True):
             print(f"{one.label:<4}  {text}")
-        alone = [model.predict([text])[0] for text in texts]
+        alone = [model.predict([text], gb.ClassPrediction)[0] for text in texts]
         is_same = all(abs(a.score - b.score) < 1e-5 for a, b in zip(alone, together, strict=True))
         print(f"alone and in a batch, the same answer: {is_same}")
         print("the folder:", *sorted(path.name for path in (folder / "run" / "best").iterdir()))

@@ -13,9 +13,6 @@ from pathlib import Path
 import torch
 
 import glassbert as gb
-from glassbert.evaluation.evaluate import evaluate
-from glassbert.inference.translator import Translator, load_translator
-from glassbert.model.layout import Batch
 
 WORDS = (
     {"one": "一只", "two": "两只", "three": "三只"},
@@ -43,7 +40,7 @@ def write_pairs(folder: Path) -> None:
         (folder / f"{name}.tsv").write_text("".join(part), encoding="utf-8")
 
 
-def train(folder: Path) -> Translator:
+def train(folder: Path) -> gb.Translator:
     """Train for a few seconds and return the best model."""
     lines: list[str] = []
     gb.train(
@@ -63,14 +60,15 @@ def train(folder: Path) -> Translator:
         save_every=20,
     )
     print(lines[1])
-    return load_translator(folder / "run")
+    return gb.load(folder / "run", gb.Translator)
 
 
-def compare_both_ways(translator: Translator) -> None:
+def compare_both_ways(translator: gb.Translator) -> None:
     """Compute the logits of a target in one pass, and token by token with the cache."""
     network, tokenizer = translator.network, translator.tokenizer
-    source = Batch.from_lists([[*tokenizer.ids_of(TEXT), tokenizer.end_id]])
-    target = Batch.from_lists([[tokenizer.pad_id, *tokenizer.ids_of(TRANSLATION)]])
+    assert isinstance(network, gb.Transformer)
+    source = gb.Batch.from_lists([[*tokenizer.ids_of(TEXT), tokenizer.end_id]])
+    target = gb.Batch.from_lists([[tokenizer.pad_id, *tokenizer.ids_of(TRANSLATION)]])
     print("source ", *tokenizer.shown(source.ids.tolist()))
     print("decoder", *tokenizer.shown(target.ids.tolist()))
     with torch.inference_mode():
@@ -94,8 +92,8 @@ def main() -> None:
         ):
             found = translator.translate([TEXT], settings)[0]
             print(f"{name}: {found.text} (finished: {found.finished})")
-        report = evaluate(translator, folder / "dev.tsv").report
-        print(f"BLEU {report.bleu:.2f} ({report.bleu_signature}), chrF {report.chrf:.2f}")
+        scores = translator.evaluate(folder / "dev.tsv").metrics
+        print(f"BLEU {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}")
 
 
 if __name__ == "__main__":

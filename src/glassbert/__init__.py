@@ -12,45 +12,94 @@ if TYPE_CHECKING:
     from glassbert.config import PRESETS as PRESETS
     from glassbert.config import BertConfig as BertConfig
     from glassbert.config import ModelConfig as ModelConfig
+    from glassbert.config import TransformerConfig as TransformerConfig
     from glassbert.config import preset as preset
+    from glassbert.data.corpus.build import build_corpus as build_corpus
+    from glassbert.data.corpus.check import check_corpus as check_corpus
+    from glassbert.data.corpus.reader import Corpus as Corpus
+    from glassbert.data.examples import ReadOptions as ReadOptions
     from glassbert.errors import DataError as DataError
     from glassbert.errors import ModelError as ModelError
     from glassbert.errors import UserError as UserError
+    from glassbert.evaluation.evaluate import evaluate as evaluate
+    from glassbert.evaluation.result import Evaluation as Evaluation
     from glassbert.glassbox.accounting import params as params
+    from glassbert.inference.decode import DecodeSettings as DecodeSettings
     from glassbert.inference.embeddings import Embeddings as Embeddings
     from glassbert.inference.loading import load as load
     from glassbert.inference.model import Candidate as Candidate
+    from glassbert.inference.model import Filled as Filled
     from glassbert.inference.model import Model as Model
+    from glassbert.inference.translator import Translation as Translation
+    from glassbert.inference.translator import Translator as Translator
     from glassbert.interop.convert import convert as convert
     from glassbert.model.bert import Bert as Bert
     from glassbert.model.init import new_bert as new_bert
+    from glassbert.model.init import new_transformer as new_transformer
+    from glassbert.model.layout import Batch as Batch
+    from glassbert.model.layout import Layout as Layout
+    from glassbert.model.seq2seq import Transformer as Transformer
+    from glassbert.model.tap import Tap as Tap
+    from glassbert.runs.api import pretrain as pretrain
     from glassbert.runs.api import train as train
+    from glassbert.runs.run import RunResult as RunResult
+    from glassbert.tasks.answer.predictions import AnswerPrediction as AnswerPrediction
+    from glassbert.tasks.classify.predictions import ClassPrediction as ClassPrediction
+    from glassbert.tasks.tag.predictions import TagPrediction as TagPrediction
+    from glassbert.text.extend import extend_vocabulary as extend_vocabulary
     from glassbert.text.segment import segmenter as segmenter
+    from glassbert.text.vocabulary import SPECIALS as SPECIALS
+    from glassbert.text.vocabulary import Vocabulary as Vocabulary
     from glassbert.text.wordpiece.learn import LearnSettings as LearnSettings
     from glassbert.text.wordpiece.learn import learn_vocabulary as learn_vocabulary
     from glassbert.text.wordpiece.tokenizer import Encoding as Encoding
     from glassbert.text.wordpiece.tokenizer import Tokenizer as Tokenizer
 
+# Each public name, and the module that it is loaded from.
 _HOMES = {
+    "AnswerPrediction": "tasks.answer.predictions",
+    "Batch": "model.layout",
     "Bert": "model.bert",
     "BertConfig": "config",
     "Candidate": "inference.model",
+    "ClassPrediction": "tasks.classify.predictions",
+    "Corpus": "data.corpus.reader",
     "DataError": "errors",
+    "DecodeSettings": "inference.decode",
     "Embeddings": "inference.embeddings",
     "Encoding": "text.wordpiece.tokenizer",
+    "Evaluation": "evaluation.result",
+    "Filled": "inference.model",
+    "Layout": "model.layout",
     "LearnSettings": "text.wordpiece.learn",
     "Model": "inference.model",
     "ModelConfig": "config",
     "ModelError": "errors",
     "PRESETS": "config",
+    "ReadOptions": "data.examples",
+    "RunResult": "runs.run",
+    "SPECIALS": "text.vocabulary",
+    "TagPrediction": "tasks.tag.predictions",
+    "Tap": "model.tap",
     "Tokenizer": "text.wordpiece.tokenizer",
+    "Transformer": "model.seq2seq",
+    "TransformerConfig": "config",
+    "Translation": "inference.translator",
+    "Translator": "inference.translator",
     "UserError": "errors",
+    "Vocabulary": "text.vocabulary",
+    "build_corpus": "data.corpus.build",
+    "check_corpus": "data.corpus.check",
     "convert": "interop.convert",
+    "evaluate": "evaluation.evaluate",
+    "extend_vocabulary": "text.extend",
     "learn_vocabulary": "text.wordpiece.learn",
     "load": "inference.loading",
     "new_bert": "model.init",
+    "new_transformer": "model.init",
     "params": "glassbox.accounting",
     "preset": "config",
+    "pretrain": "runs.api",
     "segmenter": "text.segment",
     "train": "runs.api",
 }

@@ -3,12 +3,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import glassbert
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.translator import Translator
 from helpers.oracles import make_oracle, save_oracle
-from helpers.sentence_pairs import write_arbitrary_translator
+from helpers.sentence_pairs import sentence_pairs, write_arbitrary_translator, write_tsv
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,20 @@ def test_a_model_runs_where_and_as_it_is_told(bert: Path, translator: Path) -> N
     )
     assert exact != rough
     assert rough == pytest.approx(exact, abs=0.2)
+
+
+def test_a_model_is_measured_by_its_own_method_too(translator: Path, tmp_path: Path) -> None:
+    loaded = load(translator, Translator)
+    path = write_tsv(tmp_path / "pairs.tsv", sentence_pairs(4, seed=2))
+    expected = glassbert.evaluate(loaded, path)
+    assert expected.examples == 4
+    assert loaded.evaluate(str(path)) == expected
+    rows = [{"text": "a", "label": "LABEL_0"}, {"text": "b", "label": "LABEL_1"}]
+    oracle = make_oracle("BertForSequenceClassification")
+    classifier = load(save_oracle(oracle, tmp_path / "classifier"), Model)
+    assert classifier.evaluate(rows).metrics == glassbert.evaluate(classifier, rows).metrics
+    with pytest.raises(UserError, match="task"):
+        loaded.evaluate(path, task="pair")
 
 
 def test_a_place_that_is_not_there_is_refused_before_any_work(bert: Path) -> None:

@@ -53,6 +53,7 @@ def test_a_word_list_may_hold_counts_and_blank_lines(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_text("北京 100 ns\n\n大学\n", encoding="utf-8")
     assert cut(segmenter(path), "北京大学") == ["北京", "大学"]
+    assert cut(segmenter(["北京", "大学"]), "北京大学") == ["北京", "大学"]
 
 
 def test_an_empty_word_list_is_refused(tmp_path: Path) -> None:

@@ -1,12 +1,18 @@
 """What a loaded BERT and a loaded translator have in common."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from reprlib import repr as shortened
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from glassbert.data.examples import ReadOptions
 from glassbert.inference.places import Device, Place, PrecisionName
 from glassbert.inference.prepare import check_precision, choose_device
+
+if TYPE_CHECKING:
+    from glassbert import Evaluation
 
 
 class Loaded:
@@ -23,6 +29,20 @@ class Loaded:
     def num_parameters(self) -> int:
         """Numbers that training can change; shared weights count once."""
         return sum(parameter.numel() for parameter in self.network.parameters())
+
+    def evaluate(
+        self,
+        data: str | Path | Sequence[Any],
+        *,
+        task: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> "Evaluation":
+        """Return how good the model is on rows, sentence pairs or a corpus; see `glassbert.evaluate`."""
+        # By its public name: evaluation is built on this package, which must not import it.
+        from glassbert import evaluate
+
+        this: Any = self  # a Model or a Translator
+        return evaluate(this, data, task=task, options=options)
 
     def __repr__(self) -> str:
         facts = [f"{name}={shortened(fact)}" for name, fact in self._facts().items() if fact is not None]

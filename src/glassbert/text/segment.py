@@ -7,7 +7,7 @@ punctuation mark is a word, and so is any other run without spaces.
 import importlib
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol
@@ -93,16 +93,18 @@ class DictionarySegmenter:
             start += len(word)
 
 
-def segmenter(name_or_path: str | Path) -> Segmenter:
-    """Return the segmenter of that name, or one for the word list at that path."""
-    if name_or_path == "rjieba":
+def segmenter(source: str | Path | Sequence[str]) -> Segmenter:
+    """Return the segmenter of a name (rjieba, jieba), of a file of words, or of words themselves."""
+    if source == "rjieba":
         return RjiebaSegmenter()
-    if name_or_path == "jieba":
+    if source == "jieba":
         return JiebaSegmenter()
-    path = Path(name_or_path)
+    if not isinstance(source, str | Path):
+        return DictionarySegmenter(source)
+    path = Path(source)
     if not path.is_file():
         raise UserError(
-            f"unknown segmenter {str(name_or_path)!r}; use {' or '.join(_NAMES)}, "
+            f"unknown segmenter {str(source)!r}; use {' or '.join(_NAMES)}, "
             "or the path of a file with one word a line"
         )
     return DictionarySegmenter.load(path)
