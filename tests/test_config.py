@@ -21,7 +21,7 @@ def test_the_prefix_of_a_preset_may_be_left_out() -> None:
     [
         (
             {"hidden_size": 100, "num_attention_heads": 12},
-            "hidden_size=100 does not divide by num_attention_heads=12",
+            "hidden_size=100 is not divisible by num_attention_heads=12",
         ),
         ({"num_hidden_layers": 0}, "num_hidden_layers=0"),
         ({"vocab_size": True}, "vocab_size=True"),
@@ -71,7 +71,7 @@ def test_a_transformer_is_the_published_one_unless_told_otherwise() -> None:
         ({"num_decoder_layers": 0}, "num_decoder_layers=0"),
         ({"eos_token_id": 8000}, "eos_token_id=8000 lies outside vocab_size=8000"),
         ({"decoder_start_token_id": -1}, "decoder_start_token_id=-1 lies outside"),
-        ({"decoder_start_token_id": 1}, "are both 1; a decoder needs two ids"),
+        ({"decoder_start_token_id": 1}, "are both 1; give them different ids"),
     ],
 )
 def test_a_transformer_that_cannot_be_built_is_refused(changes: dict[str, object], message: str) -> None:

@@ -54,7 +54,7 @@ def test_a_name_on_the_hub_counts_only_where_it_is_asked_for(hub_cache: Path) ->
 def test_a_name_that_the_hub_does_not_give_is_one_line(hub_cache: Path, name: str) -> None:
     with hub_names(), pytest.raises(ModelError) as caught:
         model_folder(name)
-    assert str(caught.value).startswith(f"{name}: no folder, and the hub did not give it either: ")
+    assert str(caught.value).startswith(f"{name}: no such folder, and the hub did not provide it: ")
     assert "\n" not in str(caught.value)
 
 

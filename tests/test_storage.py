@@ -86,7 +86,7 @@ def test_the_folder_one_is_in_is_not_replaced_nor_what_holds_it(
     monkeypatch.chdir(tmp_path / "a" / "b")
     for out in (".", "..", str(tmp_path / "a")):
         with (
-            pytest.raises(UserError, match="is or holds the folder you are in"),
+            pytest.raises(UserError, match="is or contains the current folder"),
             new_folder(Path(out), may_replace=True),
         ):
             pass
@@ -94,5 +94,5 @@ def test_the_folder_one_is_in_is_not_replaced_nor_what_holds_it(
 
 
 def test_a_file_in_a_folder_that_is_not_there_is_named_as_given(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"nowhere/file\.txt: .*nowhere is no folder; make it first"):
+    with pytest.raises(UserError, match=r"nowhere/file\.txt: .*nowhere is not a folder; create it first"):
         write_atomically(tmp_path / "nowhere" / "file.txt", b"")

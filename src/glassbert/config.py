@@ -42,15 +42,15 @@ class BertConfig:
     layer_norm_eps: float = 1e-12
     """Added to the variance inside LayerNorm."""
     pad_token_id: int = 0
-    """The id of [PAD]; packed batches never hold it, padded ones may."""
+    """The id of [PAD]; padded input may hold it, packed batches never do."""
     classifier_dropout: float | None = None
     """Dropout before a task head; hidden_dropout_prob when absent."""
     tie_word_embeddings: bool = True
-    """Let the MLM decoder share the token embedding's matrix."""
+    """Use the token embedding's matrix as the MLM decoder."""
     norm_position: NormPosition = "post"
     """post: LayerNorm(x + sublayer(x)) as in BERT; pre: x + sublayer(LayerNorm(x)) with a final LayerNorm."""
     positions: Positions = "learned"
-    """learned: BERT's table; sinusoidal: the Transformer's fixed waves; rotary: turned queries and keys."""
+    """learned: BERT's table; sinusoidal: the Transformer's fixed waves; rotary: rotated queries and keys."""
     gated_mlp: bool = False
     """Multiply the activation by a second projection of the input (GeGLU with gelu)."""
     use_bias: bool = True
@@ -72,13 +72,16 @@ class BertConfig:
                 raise UserError(f"{name}={getattr(self, name)!r}; expected one of {', '.join(choices)}")
         if self.hidden_size % self.num_attention_heads:
             raise UserError(
-                f"hidden_size={self.hidden_size} does not divide by num_attention_heads="
+                f"hidden_size={self.hidden_size} is not divisible by num_attention_heads="
                 f"{self.num_attention_heads}; choose a number of heads that divides it"
             )
         if not 0 <= self.pad_token_id < self.vocab_size:
             raise UserError(f"pad_token_id={self.pad_token_id} lies outside vocab_size={self.vocab_size}")
         if self.positions == "rotary" and self.head_size % 2:
-            raise UserError(f"rotary positions turn pairs of features; head size {self.head_size} is odd")
+            raise UserError(
+                f"head size {self.head_size} is odd, but rotary positions rotate pairs of features; "
+                "choose another number of heads"
+            )
 
     @property
     def head_size(self) -> int:
@@ -87,7 +90,7 @@ class BertConfig:
 
     @property
     def is_plain_bert(self) -> bool:
-        """Whether the published BERT architecture, and so `transformers`' BertModel, computes the same."""
+        """True if BERT as published, and so `transformers`' BertModel, computes the same."""
         return (self.norm_position, self.positions, self.gated_mlp, self.use_bias) == (
             "post",
             "learned",
@@ -170,13 +173,13 @@ class TransformerConfig:
     """An encoder-decoder: the shape of its blocks, which both sides share, and the decoder's depth."""
 
     encoder: BertConfig = field(default_factory=_published_transformer)
-    """The encoder, and the width of the decoder; segments and the pooler do not exist here."""
+    """The encoder, and the width of the decoder; there are no segments and no pooler."""
     num_decoder_layers: int = 6
     """Number of the decoder's blocks."""
     decoder_start_token_id: int = 0
-    """What the decoder reads before it has written anything; the same id as [PAD] by custom."""
+    """First id that the decoder reads; by convention the id of [PAD]."""
     eos_token_id: int = 1
-    """What the decoder writes when it is done."""
+    """Id that the decoder writes to end a target."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.num_decoder_layers, int) or self.num_decoder_layers < 1:
@@ -198,16 +201,16 @@ class TransformerConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LstmConfig:
-    """A recurrent sequence-to-sequence model: the baseline that the Transformer is compared with."""
+    """A recurrent sequence-to-sequence model, the baseline for the Transformer."""
 
     vocab_size: int = 8000
     """Rows of the embedding that both sides and the output share."""
     hidden_size: int = 512
     """Width of the embeddings and of every layer's state."""
     num_hidden_layers: int = 2
-    """Layers of the encoder, which reads both ways, and of the decoder."""
+    """Layers of the bidirectional encoder, and of the decoder."""
     has_attention: bool = True
-    """Let the decoder look at every source token; otherwise it has the encoder's last states alone."""
+    """Let the decoder attend to every source token; otherwise it only gets the encoder's last states."""
     hidden_dropout_prob: float = 0.2
     """Dropout after the embeddings and after each layer."""
     max_position_embeddings: int = 512
@@ -215,9 +218,9 @@ class LstmConfig:
     pad_token_id: int = 0
     """The id of [PAD]; packed batches never hold it."""
     decoder_start_token_id: int = 0
-    """What the decoder reads before it has written anything."""
+    """First id that the decoder reads."""
     eos_token_id: int = 1
-    """What the decoder writes when it is done."""
+    """Id that the decoder writes to end a target."""
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "hidden_size", "num_hidden_layers", "max_position_embeddings"):
@@ -226,7 +229,7 @@ class LstmConfig:
                 raise UserError(f"{name}={value!r}; expected a whole number of at least 1")
         if self.hidden_size % 2:
             raise UserError(
-                f"hidden_size={self.hidden_size} is odd; each direction of the encoder takes half of it"
+                f"hidden_size={self.hidden_size} is odd; choose an even number, half for each direction"
             )
         if not 0.0 <= self.hidden_dropout_prob < 1.0:
             raise UserError(
@@ -246,7 +249,7 @@ def _check_ends(start: int, end: int, vocab_size: int) -> None:
         if not 0 <= value < vocab_size:
             raise UserError(f"{name}={value} lies outside vocab_size={vocab_size}")
     if start == end:
-        raise UserError(f"decoder_start_token_id and eos_token_id are both {end}; a decoder needs two ids")
+        raise UserError(f"decoder_start_token_id and eos_token_id are both {end}; give them different ids")
 
 
 def _transformer(num_layers: int, width: int, num_heads: int) -> TransformerConfig:
@@ -268,7 +271,7 @@ TRANSLATOR_PRESETS: dict[str, TransformerConfig | LstmConfig] = {
     "lstm-small": LstmConfig(hidden_size=256),
     "lstm-small-without-attention": LstmConfig(hidden_size=256, has_attention=False),
 }
-"""Translators by size; training gives them the vocabulary that it learns."""
+"""Translators by size; training sets the size of the vocabulary."""
 
 _SIZES = {
     "tiny": (2, 128, 2),

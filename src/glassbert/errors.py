@@ -1,6 +1,6 @@
 """Errors a user can cause. Each carries the exit code that the command line ends with.
 
-A message says what came, what was expected and what to do, in one line. Our own mistakes are `assert`s
+A message says what we got, what was expected and what to do, in one line. Our own mistakes are `assert`s
 and keep their traceback.
 """
 
@@ -12,7 +12,7 @@ class UserError(ValueError):
 
 
 class RunFailed(UserError):
-    """A run that cannot go on, such as one whose loss is no longer a number."""
+    """A run that cannot continue, for example because its loss is no longer a number."""
 
     exit_code = 1
 
@@ -36,6 +36,6 @@ class GateError(UserError):
 
 
 class Interrupted(UserError):
-    """A run that was asked to stop, and has saved."""
+    """A run that was asked to stop and has saved its state."""
 
     exit_code = 130

@@ -1,4 +1,4 @@
-"""What a user may write where a MODEL is asked for."""
+"""What a MODEL argument may be: a folder, `demo`, a run folder, or a name on the hub."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +8,9 @@ from pathlib import Path
 from glassbert.errors import ModelError
 
 DEMO = "demo"
-"""The model that comes with the package; a folder of that name is written ./demo."""
+"""The model that comes with the package; write ./demo for a folder of that name."""
 ASSETS = Path(__file__).parent / "assets"
-# Weights as safetensors, and what describes them; nothing that would have to be unpickled or run.
+# Weights as safetensors, and the files that describe them; nothing that is a pickle or code.
 HUB_FILES = ("*.safetensors", "*.json", "*.txt")
 
 _is_online: ContextVar[bool] = ContextVar("is_online", default=False)
@@ -27,9 +27,9 @@ def hub_names(*, allowed: bool = True) -> Iterator[None]:
 
 
 def model_folder(name: str | Path) -> Path:
-    """Return the folder that ``name`` means: the demo model, a model folder, the best model of a run.
+    """Return the folder that ``name`` refers to: the demo model, a model folder, the best model of a run.
 
-    Within `hub_names`, what is none of these is fetched from the hub, or found in its cache.
+    Within `hub_names`, any other name is fetched from the hub, or found in its cache.
     """
     if str(name) == DEMO:
         return ASSETS / DEMO
@@ -42,7 +42,7 @@ def model_folder(name: str | Path) -> Path:
 
 
 def _fetched(name: str) -> Path:
-    """Return the folder in the hub's cache that holds a model; the files that it lacks are downloaded."""
+    """Return a model's folder in the hub's cache; missing files are downloaded."""
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
@@ -51,4 +51,4 @@ def _fetched(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=list(HUB_FILES)))
     except (OSError, ValueError) as error:  # what the library raises: no such name, no network, no space
         reason = " ".join(str(error).split())
-        raise ModelError(f"{name}: no folder, and the hub did not give it either: {reason}") from None
+        raise ModelError(f"{name}: no such folder, and the hub did not provide it: {reason}") from None

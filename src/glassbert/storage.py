@@ -15,20 +15,20 @@ from typing import Any, BinaryIO
 from glassbert.errors import ModelError, UserError
 
 LEFT_OVER_ENDINGS = ("part", "old")
-"""What a kill in the middle of a write leaves behind is hidden and ends like this."""
+"""Endings of the hidden files that a kill in the middle of a write leaves behind."""
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` so that no reader and no crash ever meets a part of it."""
+    """Write ``data`` to ``path``; neither a reader nor a crash ever sees a part of it."""
     with new_file(path) as file:
         file.write(data)
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a file to write into; it becomes ``path`` when all went well and leaves no trace otherwise."""
+    """Yield a file to write into; it becomes ``path`` on success and is removed on failure."""
     if not path.parent.is_dir():
-        raise UserError(f"{path}: {path.parent} is no folder; make it first")
+        raise UserError(f"{path}: {path.parent} is not a folder; create it first")
     aside = _aside(path, "part")
     try:
         with aside.open("xb") as file:
@@ -44,12 +44,12 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def new_folder(out: Path, *, may_replace: bool = False) -> Iterator[Path]:
-    """Give a folder to write into; it becomes ``out`` when all went well and leaves no trace otherwise."""
+    """Yield a folder to write into; it becomes ``out`` on success and is removed on failure."""
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; name a folder to write to")
     if Path.cwd().is_relative_to(out.resolve()):
-        raise UserError(f"{out} is or holds the folder you are in, which would be replaced; name another one")
-    out = out.resolve()  # a link stays one, and what it leads to is replaced
+        raise UserError(f"{out} is or contains the current folder, which would be replaced; name another one")
+    out = out.resolve()  # a link stays a link; its target is replaced
     if out.is_dir() and any(out.iterdir()) and not may_replace:
         raise UserError(f"{out} is not empty; name another folder, or add --force to replace it")
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def locked(folder: Path, other: str) -> Iterator[None]:
     """Keep other processes out of ``folder``; the lock ends with this process, however it ends.
 
     Args:
-        other: What is said to be at work there when the folder is locked already.
+        other: What uses the folder if it is locked already, for the message.
     """
     if os.name != "posix":
         yield
@@ -84,21 +84,21 @@ def locked(folder: Path, other: str) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(f"{folder}: {other} is at work in it; wait for it to end") from None
+            raise UserError(f"{folder} is in use by {other}; wait until it ends") from None
         yield
     finally:
         os.close(descriptor)
 
 
 def check_apart(source: Path, out: Path) -> None:
-    """Refuse to replace a folder by what is made of it, or of a model inside it."""
+    """Refuse to write over the folder that is read, or over a folder that contains it."""
     if source.resolve().is_relative_to(out.resolve()):
-        raise UserError(f"{out} holds the model that is read; name another folder to write to")
+        raise UserError(f"{out} contains the model to read; name another folder to write to")
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Tell whether a write failed for want of room: on the disk, in a quota, or in a limit on files."""
-    # safetensors wraps the system's error in one of its own, which has the number in its text only.
+    """Return whether a write failed because the disk, a quota or a limit on file sizes is full."""
+    # safetensors wraps the system's error in one of its own, which has the number only in its text.
     wrapped = re.search(r"\(os error (\d+)\)", str(error))
     number = int(wrapped[1]) if wrapped else getattr(error, "errno", None)
     return number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -113,7 +113,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ModelError(f"{path}: not JSON ({error}); the file is damaged, fetch it again") from None
     if not isinstance(content, dict):
-        raise ModelError(f"{path}: expected a JSON object, found a {type(content).__name__}")
+        raise ModelError(f"{path}: expected a JSON object, got a {type(content).__name__}")
     return content
 
 
@@ -144,7 +144,7 @@ def _aside(path: Path, ending: str) -> Path:
 
 
 def put_in_place(aside: Path, out: Path) -> None:
-    """Rename ``aside`` to ``out``; what stood there is deleted only after the new folder has its name."""
+    """Rename ``aside`` to ``out``; an old ``out`` is deleted only after the new one has its name."""
     if not out.exists():
         os.replace(aside, out)
         return

@@ -125,5 +125,5 @@ def test_a_run_folder_is_not_replaced_by_an_export_of_its_best_model(
     shutil.copytree(folder, tmp_path / "run" / "best")
     (tmp_path / "run" / "checkpoint-1").mkdir()
     run = tmp_path / "run"
-    assert "holds the model that is read" in fails(capsys, 2, run, run, "--to", "ctranslate2", "--force")
+    assert "contains the model to read" in fails(capsys, 2, run, run, "--to", "ctranslate2", "--force")
     assert sorted(path.name for path in run.iterdir()) == ["best", "checkpoint-1"]

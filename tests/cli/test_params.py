@@ -81,7 +81,7 @@ def test_a_model_folder_and_its_config_have_the_same_table(
     of_folder, of_config = run_json(capsys, folder), run_json(capsys, folder / "config.json")
     assert of_folder["includes"] == ["embeddings", "encoder", "mlm"]
     assert of_folder["groups"] == of_config["groups"]
-    assert any("Closed against the file" in note for note in of_folder["notes"])
+    assert any("Verified against the file" in note for note in of_folder["notes"])
     assert [cost["length"] for cost in of_folder["costs"]] == [64]
 
 
@@ -200,7 +200,7 @@ def test_no_row_of_a_translator_is_broken_on_a_narrow_terminal() -> None:
         (["no/such/folder"], 4, "no file or folder no/such/folder"),
         (["base", "--length", "513"], 2, "length=513; expected 1 to 512"),
         (["base", "--lang", "fr"], 2, "fr"),
-        (["transformer-base", "--length", "9"], 2, "length=9, but the cost of a translator is not given"),
+        (["transformer-base", "--length", "9"], 2, "length=9, but costs of translators are not computed"),
         (["transformer-huge"], 2, "transformer-tiny, transformer-small"),
     ],
 )

@@ -178,7 +178,7 @@ def test_bfloat16_trains_nearly_as_single_precision_does(
         ("train.batch_tokens=31", 2, "batch_tokens=31 is less than a sequence of max_length=32"),
         ("objective.max_length=64", 2, "objective.max_length=64 exceeds model.max_position_embeddings=32"),
         ("model.vocab_size=8", 2, "model.vocab_size=8 is less than the 16 pieces of the corpus"),
-        ("model.num_attention_heads=3", 2, "does not divide by num_attention_heads=3"),
+        ("model.num_attention_heads=3", 2, "is not divisible by num_attention_heads=3"),
         ("model.neighbour_heads=1", 2, "model.neighbour_heads=1; expected true or false"),
         ("model.start=nowhere", 4, "no folder nowhere"),
         ("train.device=cuda", 2, "torch sees no GPU"),
@@ -325,7 +325,7 @@ def test_a_second_run_in_the_same_folder_waits_for_the_first(
 ) -> None:
     (tmp_path / "run").mkdir()
     with locked(tmp_path / "run", "the first"):
-        fails(capsys, 2, "another run is at work in it; wait", recipe, "--out", tmp_path / "run")
+        fails(capsys, 2, "is in use by another run; wait", recipe, "--out", tmp_path / "run")
     assert run(capsys, recipe, "--out", tmp_path / "run")[0] == 0
 
 

@@ -129,14 +129,14 @@ def test_the_table_is_the_network(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_folder_closes_against_its_weights(kind: str, tmp_path: Path) -> None:
+def test_a_folder_is_verified_against_its_weights(kind: str, tmp_path: Path) -> None:
     network = small_network(kind)
     write_network(network, tmp_path)
     accounting = params(tmp_path)
     stored = load_file(tmp_path / "model.safetensors")
     assert accounting.total == sum(tensor.numel() for tensor in stored.values())
     assert accounting.total == sum(parameter.numel() for parameter in network.parameters())
-    assert f"Closed against the file: its {len(stored)} tensors" in accounting.notes[1]
+    assert f"Verified against the file: its {len(stored)} tensors" in accounting.notes[1]
     assert accounting.groups == params(tmp_path / "config.json").groups
 
 
@@ -176,7 +176,7 @@ def test_what_older_files_of_marian_hold_besides_is_told_and_counted_once(tmp_pa
     twice = next(note for note in accounting.notes if note.startswith("Stored twice"))
     assert twice.count(",") == 2
     assert "model.decoder.embed_tokens.weight" in twice
-    told = "no weights, not counted: model.encoder.embed_positions.weight"
+    told = "not weights, not counted: model.encoder.embed_positions.weight"
     assert any(told in note for note in accounting.notes)
 
 
@@ -219,7 +219,7 @@ def add(name: str, *shape: int) -> Callable[[Tensors], None]:
         ("lstm", lambda _: None, {"hidden_size": 18}, r"\S+ has shape \(.*16\S*\); expected"),
     ],
 )
-def test_a_file_that_does_not_close_is_refused_by_the_tensors_name(
+def test_a_file_that_does_not_fit_is_refused_by_the_tensors_name(
     tmp_path: Path, kind: str, change: Callable[[Tensors], None], config: dict[str, object], message: str
 ) -> None:
     folder = changed(tmp_path, small_network(kind), change, **config)
@@ -254,7 +254,7 @@ def test_costs_of_a_translator_are_refused_not_guessed() -> None:
     accounting = params("transformer-tiny")
     assert accounting.usual_lengths == ()
     assert accounting.totals == {}
-    with pytest.raises(UserError, match="length=128, but the cost of a translator is not given"):
+    with pytest.raises(UserError, match="length=128, but costs of translators are not computed"):
         accounting.cost(128)
     assert params("bert-tiny").usual_lengths == (128, 512)
 

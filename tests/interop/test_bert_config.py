@@ -68,7 +68,7 @@ def test_known_keys_that_change_nothing_are_not_reported() -> None:
         ({"tokenizer_class": "BertJapaneseTokenizer"}, "tokenizer_class='BertJapaneseTokenizer'; only"),
         ({"is_decoder": True}, "is_decoder=True; only False is supported"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type='relative_key'"),
-        ({"num_attention_heads": 5}, "hidden_size=32 does not divide by num_attention_heads=5"),
+        ({"num_attention_heads": 5}, "hidden_size=32 is not divisible by num_attention_heads=5"),
         ({"architectures": ["BertLMHeadModel"]}, r"architectures=\['BertLMHeadModel'\]"),
         ({"hidden_act": "gelu_fast"}, "hidden_act='gelu_fast'"),
         ({"vocab_size": "30522"}, "vocab_size='30522'"),

@@ -148,7 +148,7 @@ def test_what_a_model_knows_of_its_task_comes_along(tmp_path: Path) -> None:
 def test_a_folder_is_not_replaced_by_what_is_made_of_a_model_inside_it(tmp_path: Path) -> None:
     best = save_oracle(make_oracle("BertModel"), tmp_path / "run" / "best")
     for out in (tmp_path / "run", best):
-        with pytest.raises(UserError, match="holds the model that is read"):
+        with pytest.raises(UserError, match="contains the model to read"):
             convert(best, out, overwrite=True)
     assert (best / "config.json").is_file()
 

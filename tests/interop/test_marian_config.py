@@ -22,7 +22,7 @@ def test_what_marian_cannot_compute_is_not_written_as_marian() -> None:
         ({"scale_embedding": False}, "scale_embedding=False; only True is supported"),
         ({"decoder_ffn_dim": 7}, "decoder_ffn_dim=7 but encoder_ffn_dim=24"),
         ({"normalise_before": True}, "unknown key 'normalise_before'; did you mean 'normalize_before'"),
-        ({"d_model": 17}, "hidden_size=17 does not divide"),
+        ({"d_model": 17}, "hidden_size=17 is not divisible"),
         ({"decoder_start_token_id": END}, "are both 1"),
     ],
 )

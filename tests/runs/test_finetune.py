@@ -298,7 +298,7 @@ def test_a_recipe_may_name_a_model_as_a_command_may(given: Path, finished: Path)
 
 
 def test_a_second_run_in_the_same_folder_waits_for_the_first(given: Path, finished: Path) -> None:
-    with locked(finished, "the first"), pytest.raises(UserError, match="another run is at work in it; wait"):
+    with locked(finished, "the first"), pytest.raises(UserError, match="is in use by another run; wait"):
         run(given, finished)
     assert run(given, finished).is_finished
 

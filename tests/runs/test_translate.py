@@ -363,7 +363,7 @@ def test_a_second_run_in_the_same_folder_waits_for_the_first(data: Path, tmp_pat
     tmp_path.joinpath("run").mkdir()
     with (
         locked(tmp_path / "run", "the first"),
-        pytest.raises(UserError, match="another run is at work in it"),
+        pytest.raises(UserError, match="is in use by another run"),
     ):
         run(tmp_path / "run", settings)
     assert run(tmp_path / "run", settings).is_finished

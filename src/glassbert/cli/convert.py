@@ -1,4 +1,4 @@
-"""`convert`: any BERT that we can read, for `transformers` and glassbert; a translator, for CTranslate2."""
+"""`convert`: any model that we can read, as a plain folder or for CTranslate2."""
 
 from pathlib import Path
 from typing import Literal
@@ -18,24 +18,17 @@ def convert(
     force: bool = False,
     json: bool = False,
 ) -> None:
-    """Rewrite a BERT as a plain folder of safetensors, or a translator as a folder of CTranslate2.
+    """Rewrite a model as a plain folder of safetensors, or a translator as a folder of CTranslate2.
 
-    Parameters
-    ----------
-    source:
-        Folder with safetensors, pytorch_model.bin, or Google's bert_model.ckpt files; or a translator.
-    destination:
-        Folder to write; it must be new or empty.
-    to:
-        transformers: config.json, model.safetensors and tokenizer files, of a BERT. ctranslate2: what
-        `ctranslate2.Translator` loads, of a translator; the package ctranslate2 must be installed.
-    dtype:
-        How to store the numbers, int8 for CTranslate2 only; as the source does when not given, for
-        CTranslate2 as float32.
-    force:
-        Replace a destination that holds something.
-    json:
-        Print what became of the model as JSON.
+    Args:
+        source: Folder with safetensors, pytorch_model.bin, or Google's bert_model.ckpt files.
+        destination: Folder to write; it must be new or empty.
+        to: transformers: config.json, model.safetensors and tokenizer files. ctranslate2: a folder that
+            `ctranslate2.Translator` loads; needs a translator and the package ctranslate2.
+        dtype: How to store the numbers, int8 for CTranslate2 only; as in the source when not given, float32
+            for CTranslate2.
+        force: Replace a destination that is not empty.
+        json: Print what became of the model as JSON.
     """
     folder = model_folder(source)
     if to == "ctranslate2":

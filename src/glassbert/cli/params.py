@@ -1,4 +1,4 @@
-"""`params`: where every parameter sits, and what a pass costs."""
+"""`params`: where every parameter is, and what a pass costs."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -26,20 +26,14 @@ def params(
 ) -> None:
     """Count every parameter, layer by layer, and what a pass costs.
 
-    Parameters
-    ----------
-    source:
-        Preset (bert-base, large-zh, transformer-base, lstm-small, ...), config.json, or model folder, which
-        is closed against its weights.
-    length:
-        Tokens of a sequence, for operations and activation memory; may be given more than once. Not for
-        translators.
-    all:
-        Show every block, not one for all.
-    lang:
-        Language of the notes.
-    json:
-        Print one object with "total", "groups" and "includes", all rows included.
+    Args:
+        source: Preset (bert-base, large-zh, transformer-base, lstm-small, ...), config.json, or model folder,
+            which is verified against its weights.
+        length: Tokens of a sequence, for operations and activation memory; may be given more than once. Not
+            for translators.
+        all: Show every block, not one for all.
+        lang: Language of the notes.
+        json: Print one object with "total", "groups" and "includes", all rows included.
     """
     accounting = count_params(source, language=lang)
     costs = [accounting.cost(tokens) for tokens in length or accounting.usual_lengths]

@@ -35,7 +35,7 @@ def show(accounting: Accounting, costs: Sequence[Cost], *, every_block: bool, la
     """Print the tables and notes of an accounting."""
     is_pipe = not sys.stdout.isatty()
     console = Console(width=PIPE_WIDTH if is_pipe else None, highlight=False, markup=False, emoji=False)
-    # Captured, not printed by rich: it would end the program its own way when a reader leaves the pipe.
+    # Captured, not printed by rich, which would end the program its own way when the pipe is closed.
     with console.capture() as capture:
         for section in _sections(accounting, costs, every_block=every_block, is_wide=console.width >= WIDE):
             console.print(section, soft_wrap=is_pipe and isinstance(section, str))
@@ -111,7 +111,7 @@ def _add_group(table: Table, group: Group, title: str, is_wide: bool) -> None:
 
 
 def _kind(group: Group, is_wide: bool) -> str:
-    """Return what a group and its equals are called: blocks, where there is no room for encoder blocks."""
+    """Return the name of a group's stack: `blocks` if there is no room for `encoder blocks`."""
     return group.stack if is_wide else group.stack.split(" ")[-1]
 
 
@@ -120,7 +120,7 @@ def _add_sum(table: Table, name: str, groups: Iterable[Group]) -> None:
 
 
 def _counts(rows: Iterable[Row]) -> tuple[str, str, str]:
-    """Return parameters, share and bytes of rows together; what the total leaves out has no share."""
+    """Return the parameters, share and bytes of rows together; uncounted rows have no share."""
     rows = list(rows)
     count, share = sum(row.count for row in rows), sum(row.share for row in rows)
     return f"{count:,}", f"{share:.2%}" if share else "", _size(sum(row.bytes for row in rows))
@@ -193,7 +193,7 @@ _FLOPS = ("", "k", "M", "G", "T", "P")
 
 
 def _table(*columns: str) -> Table:
-    """Return a table whose names and numbers are never wrapped; formulas are, where there is no room."""
+    """Return a table whose names and numbers never wrap; formulas do if there is no room."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for index, column in enumerate(columns):
         is_text = index == 0 or column in _TEXT_COLUMNS

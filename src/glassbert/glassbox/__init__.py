@@ -1,1 +1,1 @@
-"""The open box: accounting of every parameter."""
+"""The open box: where every parameter is, and what a pass costs."""

@@ -1,4 +1,4 @@
-"""Where every parameter sits: the table of a preset, of a config.json or of a model folder."""
+"""Where every parameter is: the table of a preset, of a config.json or of a model folder."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ AnyTable = BertTable | TransformerTable | LstmTable
 
 @dataclass(frozen=True)
 class Accounting:
-    """A table of parameters that closes to its total."""
+    """A table of parameters whose rows add up to its total."""
 
     source: str
     config: BertConfig | TransformerConfig | LstmConfig
@@ -56,7 +56,7 @@ class Accounting:
 
     @property
     def memory(self) -> WeightMemory:
-        """Return the bytes of the parameters that the total counts, and of their training."""
+        """Return the bytes of the counted parameters, and what training adds."""
         return weight_memory(self.total)
 
     @property
@@ -67,7 +67,7 @@ class Accounting:
     def cost(self, length: int) -> Cost:
         """Return operations and activation memory for sequences of ``length`` tokens."""
         if not isinstance(self.config, BertConfig):
-            raise UserError(f"length={length}, but the cost of a translator is not given; leave it out")
+            raise UserError(f"length={length}, but costs of translators are not computed; leave it out")
         return cost(self.config, length)
 
 
@@ -76,8 +76,8 @@ def params(source: str | Path, *, language: Language = "en") -> Accounting:
 
     Args:
         source: A preset (`bert-base` or `base`, `transformer-base`), the path of a config.json, or a model
-            folder, whose table is closed against the tensors in its weight file. A path that exists wins over
-            a preset.
+            folder, whose table is verified against the tensors in its weight file. A path that exists wins
+            over a preset.
         language: Of the notes.
     """
     path = model_folder(source)
@@ -98,7 +98,7 @@ def params(source: str | Path, *, language: Language = "en") -> Accounting:
 def _of_config_file(path: Path, language: Language) -> Accounting:
     data = read_json(path)
     config, notes = family_of(data).read_config(data, str(path))
-    # Without these a file says the shape of an encoder, as a preset does, and not what sits on it.
+    # Without these a file describes an encoder, as a preset does, and not what sits on it.
     is_whole_model = bool(data.get("architectures")) or "has_pooler" in data
     if isinstance(config, ModelConfig) and not is_whole_model:
         return _account(str(path), BertTable(config.encoder), language, remarks=notes)
@@ -140,7 +140,7 @@ def _account(
     remarks: tuple[str, ...] = (),
     is_preset: bool = False,
 ) -> Accounting:
-    """Add up ``table`` and say what is in it."""
+    """Add up ``table`` and write its notes."""
     groups = table.groups
     total = sum(group.count for group in groups)
     return Accounting(

@@ -1,4 +1,4 @@
-"""What a table of parameters cannot say in numbers, in English and in Chinese."""
+"""Notes on a table of parameters, in English and in Chinese."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Language = Literal["en", "zh"]
 
 @dataclass(frozen=True)
 class Findings:
-    """What the notes tell about."""
+    """What the notes are about."""
 
     config: BertConfig | TransformerConfig | LstmConfig
     total: int
@@ -98,7 +98,7 @@ def _file(stored: StoredShapes, findings: Findings) -> Iterator[dict[Language, s
     if stored.buffers:
         names = ", ".join(stored.buffers)
         yield {
-            "en": f"In the file but no weights, not counted: {names}.",
+            "en": f"In the file but not weights, not counted: {names}.",
             "zh": f"文件里有、但不是权重、未计入的张量：{names}。",
         }
     if findings.spare:
@@ -129,7 +129,7 @@ def _layer_norm(width: int) -> dict[Language, str]:
 def _tie(layer: str, matrix: str, count: int) -> dict[Language, str]:
     return {
         "en": f"The {layer} uses the token embedding's matrix, {count:,} numbers, which is counted "
-        f"once, with the embeddings; of its own the {layer.split()[-1]} has one bias per piece of the "
+        f"once, with the embeddings; the {layer.split()[-1]} itself only has one bias per piece of the "
         "vocabulary.",
         "zh": f"{matrix}就是词嵌入矩阵（{count:,} 个数），只在嵌入层计一次；"
         "这一层自己的参数只有偏置，词表中每个词片一个。",
@@ -138,7 +138,7 @@ def _tie(layer: str, matrix: str, count: int) -> dict[Language, str]:
 
 def _vocabulary(size: int) -> dict[Language, str]:
     return {
-        "en": f"A preset is counted with {size:,} pieces; training learns as many as vocabulary.size says, "
+        "en": f"A preset is counted with {size:,} pieces; training learns vocabulary.size of them, "
         "and the token embedding and the output grow with them.",
         "zh": f"预设按 {size:,} 个词片计；训练时词表大小由 vocabulary.size 决定，词嵌入和输出层随之变化。",
     }
@@ -169,8 +169,8 @@ _NO_COSTS: dict[Language, str] = {
 
 _OPERATIONS: dict[Language, str] = {
     "en": "Operations are those of matrix products; a multiplication and an addition count as two. "
-    "Training takes three times the forward pass by the usual rule: going back, every product needs the "
-    "gradient of its input and that of its weight.",
+    "Training takes three times the forward pass by the usual rule: the backward pass computes two "
+    "gradients for every product, of its input and of its weight.",
     "zh": "运算量只计矩阵乘法，一次乘法加一次加法算两次运算。训练按惯例取前向的三倍："
     "反向时每个乘法都要再算两次，一次求输入的梯度，一次求权重的梯度。",
 }

@@ -70,7 +70,7 @@ class WeightMemory:
     float32: int
     float16: int
     int8: int
-    """One byte a parameter; the scales come on top."""
+    """One byte a parameter; scales are not counted."""
     gradients: int
     optimiser: int
     """AdamW's two running means, in float32."""
@@ -111,7 +111,7 @@ def default_lengths(config: BertConfig) -> tuple[int, ...]:
 
 
 def weight_memory(num_parameters: int) -> WeightMemory:
-    """Return the bytes of so many parameters."""
+    """Return the bytes of this many parameters."""
     return WeightMemory(
         float32=4 * num_parameters,
         float16=2 * num_parameters,
@@ -122,13 +122,13 @@ def weight_memory(num_parameters: int) -> WeightMemory:
 
 
 def _peaks(config: BertConfig) -> Iterable[str]:
-    """Return the numbers alive per token at each moment of a block that can be its fullest."""
+    """Yield the numbers alive per token at each moment that can be the peak of a block."""
     # Pre-norm keeps the stream and its normalised copy while a sublayer runs.
     stream = 2 if config.norm_position == "pre" else 1
     yield f"{stream + 4} x D"  # with q, k, v and the context; torch's own log-sums are not counted
     if config.positions == "rotary":
         yield f"{stream + 5} x D + 2 x H"  # with q, k, v, the halves of the turned k, sines and cosines
-    # The block's input lives on, in the caller, beside the feed-forward's own.
+    # The caller still holds the block's input beside that of the feed-forward.
     yield f"{stream + 2} x D + I"
     if config.gated_mlp:
         yield f"{stream + 1} x D + 3 x I"
@@ -165,5 +165,5 @@ def _kept_widths(config: BertConfig) -> int:
 
 def _kept_by_mlm(config: BertConfig) -> str:
     """Return the numbers that one predicted token leaves for the backward pass; the loss keeps V of them."""
-    # 8-byte indices: where it stands and what it was; mean and deviation of the LayerNorm.
+    # 8-byte indices of its place and of its label; mean and deviation of the LayerNorm.
     return f"{3 + (config.hidden_act != 'relu')} x D + V + 6"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Formula:
-    """A count and how it comes about."""
+    """A count and its formula."""
 
     symbolic: str
     """With letters: `D x I + I`."""

@@ -20,7 +20,7 @@ BYTES_PER_PARAMETER = 4
 
 @dataclass(frozen=True)
 class Row:
-    """One layer: its tensors, and how their numbers come to its count."""
+    """One layer: its tensors, and the formula of its count."""
 
     name: str
     part: Part
@@ -37,7 +37,7 @@ class Row:
 
     @property
     def shape(self) -> str:
-        """Return the tensors' shapes for people."""
+        """The tensors' shapes, as text."""
         return ", ".join(" x ".join(map(str, shape)) for _, shape in self.tensors)
 
     @property
@@ -53,7 +53,7 @@ class Group:
     name: str
     rows: tuple[Row, ...]
     stack: str = ""
-    """What it is called together with its equals, such as `encoder blocks`; empty when it has none."""
+    """Name of the stack that it is part of, such as `encoder blocks`; empty if it is part of none."""
 
     @property
     def count(self) -> int:
@@ -97,7 +97,7 @@ class Table(ABC):
 
     @property
     def uncounted(self) -> tuple[Group, ...]:
-        """Return what is usually there, and the total does not count."""
+        """Return what such a network usually has, and the total does not count."""
         return ()
 
     @property

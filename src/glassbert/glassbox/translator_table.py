@@ -1,4 +1,4 @@
-"""The layers of translators: the Transformer, and the recurrent model that it is compared with.
+"""The layers of translators: the Transformer, and the recurrent baseline.
 
 Legend: V vocabulary, P positions, D hidden size, I inner width, E state of one direction.
 """
@@ -88,7 +88,7 @@ class LstmTable(Table):
         return (*groups, Group("output", (self._tied("dense", "output"),)))
 
     def _cell(self, way: str, side: str, layer: str, states: str) -> Iterator[Row]:
-        """Yield the gates' weights for what comes from below, and for the state of the token before."""
+        """Yield the gates' weights for the layer's input, and for the state of the token before."""
         gates = f"4 x {states}"
         for name, kind, inputs in (("input", "ih", "D"), ("state", "hh", states)):
             tensors: dict[str, tuple[str, ...]] = {

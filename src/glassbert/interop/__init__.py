@@ -1,1 +1,1 @@
-"""Bridges to the formats people have."""
+"""Model folders: reading, writing and converting the formats that people have."""

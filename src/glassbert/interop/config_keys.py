@@ -21,7 +21,7 @@ class KeyRules:
     """Keys that would change the computation, with the values that we compute; the first is the usual one."""
 
     def check(self, data: Mapping[str, Any], source: str, *, is_foreign: bool = True) -> tuple[str, ...]:
-        """Refuse what would change the computation; return notes on the keys that were passed over.
+        """Refuse what would change the computation; return notes on the keys that were ignored.
 
         Args:
             source: The file's name, for messages.

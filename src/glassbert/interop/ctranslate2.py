@@ -17,7 +17,7 @@ from glassbert.storage import new_folder
 
 # Our name of an activation, and the converter's.
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_new": "GELUTanh", "silu": "SWISH"}
-# As good as never, and still a number in half precision.
+# Never chosen, and still a number in half precision.
 _NEVER = -1e4
 
 
@@ -30,12 +30,12 @@ def export_ctranslate2(
     quantization: str | None = None,
     may_replace: bool = False,
 ) -> None:
-    """Write ``network`` as a folder that `ctranslate2.Translator` loads; sources get their end by themselves.
+    """Write ``network`` as a folder that `ctranslate2.Translator` loads; it adds the end of sources itself.
 
     Args:
         pieces: The vocabulary by id.
-        unknown_piece: What stands for pieces that are not in the vocabulary; the start when not given.
-        quantization: How the converter shall store the numbers, such as int8; as float32 when not given.
+        unknown_piece: Replaces pieces that are not in the vocabulary; the start piece when not given.
+        quantization: How the converter stores the numbers, such as int8; float32 when not given.
     """
     converter = _converter(network, pieces, unknown_piece)
     with new_folder(Path(out), may_replace=may_replace) as folder:
@@ -65,7 +65,7 @@ def _converter(network: Transformer, pieces: Sequence[str], unknown_piece: str |
         )
 
     class OwnConverter(Converter):  # type: ignore[misc]
-        """Hands our spec to the converter, which checks, shrinks and saves it."""
+        """Passes our spec to the converter, which checks, quantises and saves it."""
 
         def _load(self) -> Any:
             spec = _spec(network)

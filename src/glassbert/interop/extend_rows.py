@@ -1,4 +1,4 @@
-"""New rows for new pieces: the model's side of `vocab extend`."""
+"""Rows for new pieces: what `vocab extend` does to the model."""
 
 from dataclasses import replace
 from pathlib import Path

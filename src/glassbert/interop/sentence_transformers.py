@@ -22,7 +22,7 @@ _SWITCHES: dict[str, PoolingMode] = {
 
 @dataclass(frozen=True)
 class SentenceSettings:
-    """What the folder says beyond the encoder."""
+    """How a folder of sentence-transformers pools, and how long its texts may be."""
 
     pooling: Pooling
     max_length: int | None = None
@@ -56,7 +56,7 @@ def read_sentence_settings(folder: str | Path, is_lowercase: bool) -> SentenceSe
 
 
 def write_sentence_settings(folder: str | Path, settings: SentenceSettings, *, hidden_size: int) -> None:
-    """Write the files that tell `read_sentence_settings`, and sentence-transformers, how to pool."""
+    """Write the files from which `read_sentence_settings` and sentence-transformers read how to pool."""
     folder = Path(folder)
     kinds = ["Transformer", "Pooling", *(["Normalize"] if settings.pooling.should_normalise else [])]
     modules = [

@@ -53,7 +53,7 @@ class StoredModel:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was passed over, for the user."""
+        """What was skipped, for the user."""
         return self._contents[1] if self.kind == "tf1" else ()
 
     @cached_property
@@ -96,6 +96,6 @@ def find_stored(folder: str | Path, *, may_unpickle: bool = False) -> StoredMode
 
 def _read_tf1(checkpoint: Path) -> tuple[Mapping[str, Tensor], tuple[str, ...]]:
     arrays, skipped = to_huggingface(Bundle(checkpoint))
-    notes = [f"{len(skipped.optimizer)} optimiser variables passed over"] if skipped.optimizer else []
+    notes = [f"{len(skipped.optimizer)} optimiser variables skipped"] if skipped.optimizer else []
     notes += [f"unexpected variable {name}, left out" for name in skipped.unexpected]
     return {name: torch.from_numpy(array) for name, array in arrays.items()}, tuple(notes)

@@ -54,14 +54,14 @@ def read_shapes(folder: str | Path) -> dict[str, tuple[int, ...]]:
 
 
 def write_weights(tensors: Mapping[str, Tensor], path: str | Path) -> None:
-    """Write ``tensors`` as one safetensors file; the folder is the caller's to make atomic."""
+    """Write ``tensors`` as one safetensors file; the caller makes the folder atomic."""
     save_tensors(tensors, path, metadata={"format": "pt"})  # `transformers` refuses files without the format
 
 
 def save_tensors(
     tensors: Mapping[str, Tensor], path: str | Path, metadata: dict[str, str] | None = None
 ) -> None:
-    """Write a safetensors file that others may read as they may read any file of the user."""
+    """Write a safetensors file with the permissions that new files usually have."""
     path = Path(path)
     path.touch()
     mode = path.stat().st_mode
@@ -82,7 +82,7 @@ def read_pickled_weights(path: str | Path) -> dict[str, Tensor]:
     """
     try:
         content: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # unpickling of hostile bytes raises whatever it likes
+    except Exception as error:  # unpickling hostile bytes can raise anything
         raise ModelError(
             f"{path}: not a plain file of tensors ({type(error).__name__}); nothing was loaded"
         ) from None
@@ -97,7 +97,7 @@ def _shards(folder: Path) -> list[Path]:
         raise ModelError(f"{folder / INDEX}: expected a weight_map of tensor names to shard files")
     paths = []
     for name in sorted({str(shard) for shard in weight_map.values()}):
-        # A shard is a neighbour of its index; a path could name any file of the machine.
+        # A shard lies beside its index; a path could name any file of the machine.
         if Path(name).name != name:
             raise ModelError(f"{folder / INDEX}: shard {name!r} is not a plain file name")
         if not (folder / name).is_file():

@@ -143,7 +143,7 @@ def test_a_folder_without_a_vocabulary_says_so(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"tokenizer\.json: not JSON"):
         Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.json").write_text("[1]")
-    with pytest.raises(ModelError, match=r"tokenizer\.json: expected a JSON object, found a list"):
+    with pytest.raises(ModelError, match=r"tokenizer\.json: expected a JSON object, got a list"):
         Tokenizer.load(tmp_path)
 
 

@@ -38,7 +38,7 @@ _TYPES = {
     22: "uint32",
     23: "uint64",
 }
-# Those that numpy lacks or that no model uses, for the error message.
+# Types that numpy lacks or no model uses, for the error message.
 _UNSUPPORTED_TYPES = {
     7: "string",
     8: "complex64",
@@ -54,9 +54,7 @@ def find_checkpoint(folder: str | Path) -> Path | None:
     folder = Path(folder)
     indexes = sorted(path.name for path in folder.glob("*.index"))
     if len(indexes) > 1:
-        raise ModelError(
-            f"{folder}: holds several checkpoints, {', '.join(indexes)}; leave one of them there"
-        )
+        raise ModelError(f"{folder}: holds several checkpoints, {', '.join(indexes)}; keep one of them there")
     return folder / indexes[0].removesuffix(".index") if indexes else None
 
 
@@ -89,13 +87,13 @@ class Entry:
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        """The numpy type, or None if there is no such."""
+        """The numpy type, or None if numpy has none."""
         name = _TYPES.get(self.type_number)
         return np.dtype(name).newbyteorder("<") if name else None
 
     def check(self) -> None:
         """Raise ``Damaged`` if no tensor can have this shape, type and size."""
-        # Lengths of zero count as one here, because numpy refuses (0, 2**63), too.
+        # Lengths of zero count as one here, because numpy also refuses (0, 2**63).
         num_slots = math.prod(max(length, 1) for length in self.shape)
         if len(self.shape) > _MAX_DIMENSIONS or min(self.shape, default=0) < 0 or num_slots > _MAX_ELEMENTS:
             raise Damaged(f"has the impossible shape {self.shape}")
@@ -115,7 +113,7 @@ class Bundle:
             table = read_table(index)
             num_shards = _read_num_shards(table)
             for key, value in table:
-                # Such keys are of the slices of a partitioned variable, which has an entry of its own.
+                # Such keys belong to slices of a partitioned variable, which has its own entry.
                 if not key.startswith(b"\0"):
                     self._entries[_decode(key)] = Entry.parse(value)
         self._shards: list[tuple[Path, Bytes]] = []
@@ -168,7 +166,7 @@ class Bundle:
 
 
 def _read_num_shards(table: Iterator[tuple[bytes, bytes]]) -> int:
-    """Read the ``BundleHeaderProto`` that stands first, under the empty key."""
+    """Read the ``BundleHeaderProto``, which comes first, under the empty key."""
     key, value = next(table, (None, b""))
     if key != b"":
         raise Damaged("the first entry is not a header")
@@ -203,7 +201,7 @@ def _map_file(path: Path) -> Bytes:
 
 @contextmanager
 def _blaming(path: Path, variable: str = "") -> Iterator[None]:
-    """Turn what is wrong inside a file into the user's error, which names the file."""
+    """Turn a defect inside a file into a user error that names the file."""
     subject = f"{path}: {variable!r}" if variable else f"{path}:"
     try:
         yield
@@ -215,16 +213,16 @@ def _blaming(path: Path, variable: str = "") -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Variables of a checkpoint that are no part of the converted model."""
+    """Variables of a checkpoint that do not belong to the converted model."""
 
     optimizer: tuple[str, ...]
-    """The optimiser's memory and counters: expected, of no use outside the interrupted run."""
+    """The optimiser's state and counters: expected, and useless outside the original run."""
     unexpected: tuple[str, ...]
-    """Names that no rule knows: the model may lack something."""
+    """Names without a rule: the model may lack something."""
 
 
 def to_huggingface(bundle: Bundle) -> tuple[dict[str, NDArray[Any]], Skipped]:
-    """Return the model's tensors under Hugging Face's names as arrays of their own, and what was left out.
+    """Return the model's tensors under Hugging Face's names as new arrays, and what was left out.
 
     The MLM decoder's weight is not among them: it is the word embeddings.
     """
@@ -239,5 +237,5 @@ def to_huggingface(bundle: Bundle) -> tuple[dict[str, NDArray[Any]], Skipped]:
             (optimizer if is_optimizer_state(name) else unexpected).append(name)
     if not tensors:
         found = ", ".join(map(repr, bundle.names()[:3]))
-        raise ModelError(f"{bundle.index_path}: no variable of a TF1 BERT is in it; the first are {found}")
+        raise ModelError(f"{bundle.index_path}: holds no variable of a TF1 BERT; its first are {found}")
     return tensors, Skipped(tuple(optimizer), tuple(unexpected))

@@ -3,10 +3,10 @@
 Bits are the coefficients of a polynomial over GF(2), the first one highest, and their CRC is its remainder
 by the polynomial P. A loop over bytes would take a minute for one BERT, so most are folded away first:
 
-P divides x^290 + x^136 + x^113 + x^107 + x^32 + 1, so a bit is worth the same as five bits that stand
-290 - 136, 290 - 113, ... and 290 places later. Squaring a sum over GF(2) squares each of its terms, so that
-holds with all distances doubled, too, any number of times: times 8 for whole bytes, times 4096 for long runs
-of bytes, which numpy adds (exclusive or) to the five runs that they are worth.
+P divides x^290 + x^136 + x^113 + x^107 + x^32 + 1, so a bit has the same remainder as five bits
+290 - 136, 290 - 113, ... and 290 places later. Squaring a sum over GF(2) squares each of its terms, so
+this also holds with all distances doubled, any number of times: times 8 for whole bytes, times 4096 for long
+runs of bytes, which numpy adds (exclusive or) to the five runs that replace them.
 """
 
 import numpy as np
@@ -47,7 +47,7 @@ def crc32c(data: Bytes) -> int:
 
 
 def masked_crc32c(data: Bytes) -> int:
-    """Return the CRC-32C rotated and shifted as files store it, lest a checksum be taken of checksums."""
+    """Return the CRC-32C rotated and shifted, as files store it to avoid checksums of checksums."""
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282_EAD8) & 0xFFFF_FFFF
 

@@ -81,5 +81,5 @@ def rule_for_tf1(name: str) -> Rule | None:
 
 
 def is_optimizer_state(name: str) -> bool:
-    """Tell whether a TF1 variable belongs to the optimiser and not to the model."""
+    """Return whether a TF1 variable belongs to the optimiser and not to the model."""
     return _OPTIMIZER_STATE.fullmatch(name) is not None

@@ -10,7 +10,7 @@ The table is LevelDB's, which TensorFlow uses for its ``.index`` files:
     entry   three varints: key bytes shared with the key before, key bytes that follow, value bytes; then both
 
 The index block's values are the handles of the data blocks. Restarts are for binary search; a reader of the
-whole table only has to step over them.
+whole table skips them.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _MAX_KEY_SIZE = 1024
 
 
 class Damaged(Exception):
-    """Bytes that contradict the format. The caller knows which file they came from and tells the user."""
+    """Bytes that contradict the format. The caller names the file in its message."""
 
 
 class Unsupported(Exception):
@@ -111,7 +111,7 @@ def read_table(file: Bytes) -> Iterator[tuple[bytes, bytes]]:
     for _, handle in _read_entries(_read_block(file, handles)):
         for key, value in _read_entries(_read_block(file, Cursor(handle))):
             if previous is not None and key <= previous:
-                raise Damaged(f"key {key!r} stands after {previous!r}")
+                raise Damaged(f"key {key!r} comes after {previous!r}")
             yield key, value
             previous = key
 
