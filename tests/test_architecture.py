@@ -38,7 +38,7 @@ ARROWS = {
     "reports": {*_TASKS, "evaluation"},
     "glassbox": {*_TASKS, "inference"},
     "cli": {*_TOP, "demo"},
-    "demo": _TOP,
+    "demo": {*_TOP, "glassbert"},
 }
 # Methods of a loaded model that are built on top of it, called by their public names.
 THROUGH_THE_DOOR = {"inference/loaded.py": {"Evaluation", "evaluate"}}

@@ -1,1 +1,1 @@
-"""The walk through all of it."""
+"""`glassbert demo`: a walk through the package, from raw text to a translator."""

@@ -1,14 +1,11 @@
-"""The first part of the demo: from raw text to a small pre-trained BERT, looked at from all sides."""
+"""The first part of the demo: from raw text to a small pre-trained BERT, seen from all sides."""
 
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import glassbert as gb
 from glassbert.demo.story import SEED, Story, finished
-
-if TYPE_CHECKING:
-    from glassbert.inference.model import Model
-    from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 VOCAB_SIZE = 4000
 MAX_LENGTH = 64
@@ -29,35 +26,32 @@ CHINESE_TEXT = (
 )
 
 
-def tell_pretraining(story: Story, folder: Path) -> None:
-    """Learn a vocabulary, pre-train, count, look inside, use and hand on."""
+def show_pretraining(story: Story, folder: Path) -> None:
+    """Learn a vocabulary, pre-train, count parameters, look inside, use the model and export it."""
     with story.step(
         "Learn a vocabulary from text that every Python has", "glassbert vocab train text.txt ..."
     ):
         tokenizer = _learn(story, folder)
-    with story.step("Cut text into pieces, with offsets into the original", "glassbert tokenize model ..."):
+    with story.step("Split text into pieces, with offsets into the original", "glassbert tokenize model ..."):
         _tokenize(story, tokenizer)
     with story.step("Turn the text into shards that training reads", "glassbert corpus build text.txt ..."):
         _build(story, folder, tokenizer)
-    with story.step("Pre-train a small BERT, stop it, go on", "glassbert pretrain recipe.toml ..."):
+    with story.step("Pre-train a small BERT, stop it, resume", "glassbert pretrain recipe.toml ..."):
         model = _pretrain(story, folder)
-    with story.step("Count it", "glassbert params run/last"):
+    with story.step("Count its parameters", "glassbert params run/last"):
         _count(story, folder / "run" / "last")
-    with story.step("Look inside: the fast path and the formula agree", "glassbert.load(...)"):
+    with story.step("Look inside: the fast path and the formula agree", "gb.load(...).network(...)"):
         _look_inside(story, model)
     with story.step(
         "Use it (after seconds of training: it knows frequent words)", "glassbert fill run/last ..."
     ):
         _use(story, model)
-    with story.step("Hand it on: a folder that transformers loads", "glassbert convert run/last copy"):
-        _hand_on(story, folder)
+    with story.step("Export it: a folder that transformers loads", "glassbert convert run/last copy"):
+        _export(story, folder)
 
 
-def _learn(story: Story, folder: Path) -> "Tokenizer":
+def _learn(story: Story, folder: Path) -> "gb.Tokenizer":
     from pydoc_data.topics import topics
-
-    from glassbert.text.wordpiece.learn import learn_vocabulary
-    from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     # One paragraph a line, a blank line after each topic.
     pages = [_paragraphs(topics[name]) for name in sorted(topics)]
@@ -69,14 +63,14 @@ def _learn(story: Story, folder: Path) -> "Tokenizer":
         joined = "\n\n".join("\n".join(document) for document in documents)
         path.write_text(joined + "\n", encoding="utf-8")
     # Rare Chinese characters matter here, and the text is small: keep every character.
-    learned = learn_vocabulary(text, size=VOCAB_SIZE, alphabet_coverage=1.0)
+    learned = gb.learn_vocabulary(text, size=VOCAB_SIZE, alphabet_coverage=1.0)
     story.log(
         f"{text.stat().st_size:,} bytes of text -> {len(learned.vocabulary):,} pieces, "
         f"sha256 {learned.vocabulary.sha256[:12]}...",
         vocab_size=len(learned.vocabulary),
         vocab_sha256=learned.vocabulary.sha256,
     )
-    return Tokenizer(learned.vocabulary, max_length=MAX_LENGTH)
+    return gb.Tokenizer(learned.vocabulary, max_length=MAX_LENGTH)
 
 
 def _paragraphs(topic: str) -> list[str]:
@@ -84,19 +78,17 @@ def _paragraphs(topic: str) -> list[str]:
     return [" ".join(paragraph.split()) for paragraph in topic.split("\n\n") if paragraph.strip()]
 
 
-def _tokenize(story: Story, tokenizer: "Tokenizer") -> None:
+def _tokenize(story: Story, tokenizer: "gb.Tokenizer") -> None:
     for text in (ENGLISH, CHINESE):
         encoding = tokenizer.encode(text)
         story.log(f"{text}  ->  {' '.join(encoding.pieces)}")
         story.numbers.setdefault("pieces", []).append(encoding.pieces)
 
 
-def _build(story: Story, folder: Path, tokenizer: "Tokenizer") -> None:
-    from glassbert.data.corpus.build import build_corpus
-
+def _build(story: Story, folder: Path, tokenizer: "gb.Tokenizer") -> None:
     for name, out in (("text", "corpus"), ("held_out", "held_out")):
         text = folder / f"{name}.txt"
-        manifest = build_corpus(text, tokenizer=tokenizer, out=folder / out, form="paragraphs").manifest
+        manifest = gb.build_corpus(text, tokenizer=tokenizer, out=folder / out, form="paragraphs").manifest
         story.log(
             f"{name:<9} {manifest.num_documents:>4,} documents, {manifest.num_sentences:>5,} sentences, "
             f"{manifest.num_tokens:>7,} tokens"
@@ -104,10 +96,7 @@ def _build(story: Story, folder: Path, tokenizer: "Tokenizer") -> None:
         story.numbers |= {f"{name}_tokens": manifest.num_tokens}
 
 
-def _pretrain(story: Story, folder: Path) -> "Model":
-    from glassbert.inference.model import load
-    from glassbert.runs.api import pretrain
-
+def _pretrain(story: Story, folder: Path) -> "gb.Model":
     recipe: dict[str, dict[str, Any]] = {
         "data": {
             "corpus": str(folder / "corpus"),
@@ -130,24 +119,22 @@ def _pretrain(story: Story, folder: Path) -> "Model":
         },
     }
 
-    def tell_and_stop(line: str) -> None:
+    def log_and_stop(line: str) -> None:
         story.log(line)
         if line.startswith(f"step {STEPS // 2} "):
             story.log("... a signal asks it to stop")
             signal.raise_signal(signal.SIGTERM)
 
-    stopped = pretrain(recipe, out=folder / "run", log=tell_and_stop)
+    stopped = gb.pretrain(recipe, out=folder / "run", log=log_and_stop)
     if stopped.step <= STEPS // 2:
-        finished(stopped)  # it was not our own signal
-    result = finished(pretrain(recipe, out=folder / "run", log=story.log))
+        finished(stopped)  # the signal was not ours
+    result = finished(gb.pretrain(recipe, out=folder / "run", log=story.log))
     story.numbers |= {"stopped_at": stopped.step, "steps": result.step, "metrics": dict(result.metrics)}
-    return load(folder / "run" / "last")
+    return gb.load(folder / "run" / "last")
 
 
 def _count(story: Story, model: Path) -> None:
-    from glassbert.glassbox.accounting import params
-
-    accounting = params(model)
+    accounting = gb.params(model)
     for group in accounting.groups:
         story.log(f"{group.name:<12} {group.count:>9,}")
     story.log(
@@ -155,18 +142,15 @@ def _count(story: Story, model: Path) -> None:
     )
 
 
-def _look_inside(story: Story, model: "Model") -> None:
+def _look_inside(story: Story, model: "gb.Model") -> None:
     import torch
-
-    from glassbert.model.layout import Batch
-    from glassbert.model.tap import Tap
 
     seen: dict[str, torch.Tensor] = {}
     encoding = model.tokenize([ENGLISH])[0]
-    batch = Batch.from_lists([encoding.ids], [encoding.segments])
+    batch = gb.Batch.from_lists([encoding.ids], [encoding.segments])
     with torch.inference_mode():
         fast = model.engine.network(batch).hidden
-        glass = model.network(batch, tap=Tap(lambda name, value: seen.setdefault(name, value))).hidden
+        glass = model.network(batch, tap=gb.Tap(lambda name, value: seen.setdefault(name, value))).hidden
     difference = (fast - glass).abs().max().item()
     story.log(f"{len(seen)} named tensors; largest difference of the two paths {difference:.1e}")
     story.numbers |= {"tensors_seen": len(seen), "largest_difference": difference}
@@ -177,17 +161,15 @@ def _look_inside(story: Story, model: "Model") -> None:
         story.log(f"  {piece:<12} {prob:.4f} {'#' * round(prob * 200)}")
 
 
-def _use(story: Story, model: "Model") -> None:
+def _use(story: Story, model: "gb.Model") -> None:
     for candidate in model.fill(MASKED, top=3)[0]:
         story.log(f"{MASKED}  {candidate.token}  {candidate.score:.5f}")
     embeddings = model.embed([ENGLISH, CHINESE])
     story.log(f"two texts as vectors of {embeddings.shape[1]} numbers, from {embeddings.tokens} tokens")
 
 
-def _hand_on(story: Story, folder: Path) -> None:
-    from glassbert.interop.convert import convert
-
-    convert(folder / "run" / "last", folder / "copy")
+def _export(story: Story, folder: Path) -> None:
+    gb.convert(folder / "run" / "last", folder / "copy")
     names = sorted(path.name for path in (folder / "copy").iterdir())
     weights = [folder / "run" / "last" / "model.safetensors", folder / "copy" / "model.safetensors"]
     same = weights[0].read_bytes() == weights[1].read_bytes()

@@ -54,10 +54,10 @@ class _Draws:
 
 
 def sentences(count: int, *, is_held_out: bool, seed: int) -> list[Pair]:
-    """Return so many different sentences with their translations; the same ones for a seed.
+    """Return ``count`` different sentences with their translations, the same ones for a seed.
 
     Args:
-        is_held_out: In these the thing and its adjective are never together in the others.
+        is_held_out: Pairs of a thing and an adjective occur either in held-out sentences or in the others.
     """
     found: dict[str, str] = {}
     number = 0
@@ -71,7 +71,7 @@ def sentences(count: int, *, is_held_out: bool, seed: int) -> list[Pair]:
 def _sentence(draws: _Draws) -> Pair:
     are_many, are_many_things = draws.below(2, 0) == 1, draws.below(2, 1) == 1
     thing = draws.below(len(THINGS), 2)
-    # A fifth of all pairs of thing and adjective are held out, each word being in some of them.
+    # A fifth of all pairs of thing and adjective are held out; every word is in some of them.
     kinds = [kind for kind in range(len(OF_THINGS)) if ((thing + kind) % 5 == 0) == draws.is_held_out]
     kind = kinds[draws.below(len(kinds), 3)]
     # Not everybody is described.
@@ -85,7 +85,7 @@ def _sentence(draws: _Draws) -> Pair:
 
 
 def _phrase(determiner: int, adjective: Pair, noun: Pair, are_many: bool) -> Pair:
-    """Return a noun with its company in both languages."""
+    """Return a noun with its determiner and adjective in both languages."""
     is_feminine, ending = noun[1].endswith("a"), "s" if are_many else ""
     of_english, of_spanish = DETERMINERS[determiner]
     agreeing = adjective[1].removesuffix("o") + "a" if is_feminine and adjective[1] else adjective[1]

@@ -1,4 +1,4 @@
-"""How the demo tells what it does: steps with the verbs that do them, lines, and the numbers behind both."""
+"""The output of the demo: steps with the verbs that do them, lines, and the numbers behind both."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ SEED = 0
 
 
 class Story:
-    """What the demo tells, and the numbers behind it."""
+    """Prints what the demo does, and keeps the numbers."""
 
     def __init__(self, *, is_silent: bool) -> None:
         self.console = Console(quiet=is_silent, highlight=False)
@@ -22,7 +22,7 @@ class Story:
 
     @contextmanager
     def step(self, title: str, verb: str) -> Iterator[None]:
-        """Announce a step and the verb that does it, and tell how long it took."""
+        """Announce a step and the verb that does it; print how long it took."""
         elapsed_s = self.numbers["elapsed_s"]
         self.console.print(
             f"\n[bold]{len(elapsed_s) + 1}. {escape(title)}[/bold]   [dim]{escape(verb)}[/dim]",
@@ -38,7 +38,7 @@ class Story:
         self.console.print(f"   {escape(text)}", soft_wrap=True)
         self.numbers |= numbers
 
-    def tell_all(self, lines: Iterable[str]) -> None:
+    def log_all(self, lines: Iterable[str]) -> None:
         """Print several lines."""
         for line in lines:
             self.log(line)
@@ -53,7 +53,7 @@ _AnyResult = TypeVar("_AnyResult", bound=_Result)
 
 
 def finished(result: _AnyResult) -> _AnyResult:
-    """Return the result of a run; end the demo if somebody has stopped the run."""
+    """Return the result of a run; end the demo if a signal stopped the run."""
     if not result.is_finished:
-        raise Interrupted("the demo was stopped before its end; the same command tells it from the beginning")
+        raise Interrupted("the demo was stopped before its end; run the same command again")
     return result

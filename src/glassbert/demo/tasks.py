@@ -1,15 +1,12 @@
-"""The second part of the demo: the model that comes with the package, as it is and fine-tuned for a task."""
+"""The second part of the demo: the model of the package, as it is and fine-tuned for a task."""
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import glassbert as gb
 from glassbert.demo.story import SEED, Story, finished
 from glassbert.demo.topics import SPLITS, Split, notes
 from glassbert.model_names import DEMO
-
-if TYPE_CHECKING:
-    from glassbert.inference.model import Model
 
 # With the piece that was taken out.
 MASKED = {
@@ -28,10 +25,8 @@ TEXTS = (
 )
 
 
-def tell_tasks(story: Story, folder: Path, *, is_kept: bool) -> None:
+def show_tasks(story: Story, folder: Path, *, is_kept: bool) -> None:
     """Fill masks, fine-tune, evaluate and predict."""
-    from glassbert.inference.model import load
-
     with story.step("Fill masks with the model that comes with the package", f"glassbert fill {DEMO} ..."):
         _fill(story)
     with story.step(
@@ -39,9 +34,9 @@ def tell_tasks(story: Story, folder: Path, *, is_kept: bool) -> None:
         f"glassbert train classify --model {DEMO} --train notes/train.jsonl --dev notes/dev.jsonl",
     ):
         _fine_tune(story, folder)
-    model = load(folder / "classify")
+    model = gb.load(folder / "classify")
     with story.step(
-        "Measure it on sentences that are phrased as none before, with some new words",
+        "Measure it on sentences phrased in new ways, with some new words",
         "glassbert evaluate classify notes/test.jsonl --report report.html",
     ):
         _evaluate(story, folder, model, is_kept=is_kept)
@@ -50,9 +45,7 @@ def tell_tasks(story: Story, folder: Path, *, is_kept: bool) -> None:
 
 
 def _fill(story: Story) -> None:
-    from glassbert.inference.model import load
-
-    model = load(DEMO)
+    model = gb.load(DEMO)
     num_pieces = len(model.tokenizer.vocabulary)
     filled = []
     for text, piece in MASKED.items():
@@ -60,15 +53,13 @@ def _fill(story: Story) -> None:
         best = [vars(one) for one in candidates[:3]]
         rank = next((rank for rank, one in enumerate(candidates, start=1) if one.token == piece), None)
         shown = ", ".join(f"{one['token']} {one['score']:.3f}" for one in best)
-        place = "no piece" if rank is None else f"guess {rank:,} of {num_pieces:,}"
-        story.log(f"{text}  {shown}; what stood there, {piece}, is {place}")
+        place = "not a piece" if rank is None else f"guess {rank:,} of {num_pieces:,}"
+        story.log(f"{text}  {shown}; the original, {piece}, is {place}")
         filled.append({"text": text, "candidates": best, "piece": piece, "rank": rank})
     story.numbers["fill"] = filled
 
 
 def _fine_tune(story: Story, folder: Path) -> None:
-    from glassbert.runs.api import train
-
     (folder / "notes").mkdir()
     for split in SPLITS:
         rows = notes(split, NUM_NOTES[split], seed=SEED)
@@ -76,7 +67,7 @@ def _fine_tune(story: Story, folder: Path) -> None:
         lines = (json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in rows)
         (folder / "notes" / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
     result = finished(
-        train(
+        gb.train(
             "classify",
             model=DEMO,
             train=folder / "notes" / "train.jsonl",
@@ -96,15 +87,14 @@ def _fine_tune(story: Story, folder: Path) -> None:
     }
 
 
-def _evaluate(story: Story, folder: Path, model: "Model", *, is_kept: bool) -> None:
-    from glassbert.evaluation.evaluate import evaluate
+def _evaluate(story: Story, folder: Path, model: "gb.Model", *, is_kept: bool) -> None:
     from glassbert.evaluation.training_history import with_training_history
     from glassbert.reports.page import write_report
     from glassbert.reports.terminal import render
 
     test, page = folder / "notes" / "test.jsonl", folder / "report.html"
-    evaluation = evaluate(model, test, name="classify", log=story.log)
-    story.tell_all(render(evaluation).splitlines())
+    evaluation = gb.evaluate(model, test, name="classify", log=story.log)
+    story.log_all(render(evaluation).splitlines())
     write_report(page, with_training_history(evaluation, folder / "classify"))
     story.log(
         f"The same with plots: {page}" if is_kept else "The same with plots: report.html with --out DIR"
@@ -112,7 +102,7 @@ def _evaluate(story: Story, folder: Path, model: "Model", *, is_kept: bool) -> N
     story.numbers["evaluate"] = evaluation.to_json()
 
 
-def _predict(story: Story, model: "Model") -> None:
+def _predict(story: Story, model: "gb.Model") -> None:
     together = model.predict(TEXTS)
     alone = [model.predict([text])[0] for text in TEXTS]
     for text, one in zip(TEXTS, together, strict=True):

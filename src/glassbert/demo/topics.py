@@ -1,7 +1,7 @@
 """Sentences in English and Chinese that name two things of one topic, made for the demo.
 
-No frame prefers a topic: only the two things tell it. Train, dev and test have frames of their own, and some
-of the things occur in test only, where a model knows them from its pre-training or not at all.
+No frame prefers a topic: only the two things show it. Train, dev and test have frames of their own, and some
+things occur in test only, where a model knows them from its pre-training or not at all.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ NUM_KNOWN = 10
 
 @dataclass(frozen=True)
 class Language:
-    """What sentences of a language are made of."""
+    """The words and frames of a language."""
 
     things: Mapping[str, tuple[str, ...]]
     frames: Mapping[Split, tuple[str, ...]]
@@ -96,7 +96,7 @@ class Note:
 
 
 def notes(split: Split, count: int, *, seed: int) -> list[Note]:
-    """Return so many different sentences, as many of each topic and language; the same ones for a seed."""
+    """Return ``count`` different sentences, balanced by topic and language, the same ones for a seed."""
     found: dict[str, Note] = {}
     number = 0
     while len(found) < count:
@@ -107,7 +107,7 @@ def notes(split: Split, count: int, *, seed: int) -> list[Note]:
 
 
 def _note(split: Split, place: int, number: int, seed: int) -> Note:
-    """Return what comes of a draw for a place in the file, which says topic and language."""
+    """Draw a sentence for a place in the file; the place decides topic and language."""
 
     def draw(limit: int, what: int) -> int:
         return int(below(limit, seed, Draw.CHOICE, SPLITS.index(split), number, what))
@@ -117,7 +117,7 @@ def _note(split: Split, place: int, number: int, seed: int) -> Note:
     things = language.things[topic]
     num_things = len(things) if split == "test" else NUM_KNOWN
     first = draw(num_things, 0)
-    second = (first + 1 + draw(num_things - 1, 1)) % num_things  # never the same again
+    second = (first + 1 + draw(num_things - 1, 1)) % num_things  # never the same thing twice
     frames = language.frames[split]
     text = frames[draw(len(frames), 2)].format(a=things[first], b=things[second])
     return Note(text, topic)

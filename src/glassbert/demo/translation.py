@@ -1,13 +1,14 @@
-"""The last part of the demo: a small Transformer learns to translate, and shows where it looks."""
+"""The last part of the demo: a small Transformer learns to translate and shows where it looks."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import glassbert as gb
 from glassbert.demo.sentences import sentences
 from glassbert.demo.story import SEED, Story, finished
 
 if TYPE_CHECKING:
-    from glassbert.inference.translator import Alignment, Translator
+    from glassbert.inference.translator import Alignment
 
 NUM_PAIRS = 3000
 NUM_HELD_OUT = 200
@@ -19,44 +20,41 @@ BEAM = 4
 SHADES = " \u2591\u2592\u2593\u2588"
 
 
-def tell_translation(story: Story, folder: Path) -> None:
-    """Train a translator, translate with it and draw what it looked at."""
-    from glassbert.inference.translator import load_translator
-
+def show_translation(story: Story, folder: Path) -> None:
+    """Train a translator, translate with it and draw where it looked."""
     pairs = sentences(NUM_HELD_OUT, is_held_out=True, seed=SEED)
     with story.step(
         "Train the Transformer that BERT came from: English to Spanish",
         "glassbert train translate --model transformer-tiny --train pairs.tsv",
     ):
         model = _train(story, folder)
-    translator = load_translator(model)
+    translator = gb.load(model, gb.Translator)
     with story.step(
-        "Translate what it has never read: no thing had that adjective before",
+        "Translate sentences it has never read: no thing had that adjective before",
         f"glassbert translate translate/last --beam {BEAM}",
     ):
         _translate(story, translator, pairs)
     with story.step(
-        "Look at what it read as it wrote", "glassbert translate translate/last --json --alignment"
+        "See where it looked as it wrote each piece",
+        "glassbert translate translate/last --json --alignment",
     ):
         _align(story, translator, pairs[0][0])
 
 
 def _train(story: Story, folder: Path) -> Path:
     """Train and return the folder of the model."""
-    from glassbert.runs.api import train
-
     pairs = sentences(NUM_PAIRS, is_held_out=False, seed=SEED)
     path = folder / "pairs.tsv"
     path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
     story.log(f"{len(pairs):,} pairs, such as {pairs[0][0]}  ->  {pairs[0][1]}")
 
     def log(line: str) -> None:
-        # The next step measures, to the letter; sacrebleu, which a dev file asks for, may not be installed.
+        # The next step measures exact matches; a dev file would need sacrebleu, which may not be installed.
         if not line.startswith("no --dev file"):
             story.log(line)
 
     result = finished(
-        train(
+        gb.train(
             "translate",
             model="transformer-tiny",
             train=path,
@@ -75,8 +73,8 @@ def _train(story: Story, folder: Path) -> Path:
     return result.model
 
 
-def _translate(story: Story, translator: "Translator", pairs: list[tuple[str, str]]) -> None:
-    """Compare greedy and beam search; sentences made by rule have one translation, so right is right."""
+def _translate(story: Story, translator: "gb.Translator", pairs: list[tuple[str, str]]) -> None:
+    """Compare greedy and beam search; sentences made by rule have exactly one translation."""
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
     searches = {
         "greedy": translator.usual_settings(method="greedy"),
@@ -94,17 +92,15 @@ def _translate(story: Story, translator: "Translator", pairs: list[tuple[str, st
         for name, translations in found.items()
     }
     shown = ", ".join(f"{name} {count}" for name, count in right.items())
-    story.log(f"right to the letter, of {len(pairs)} sentences: {shown}")
+    story.log(f"exactly right, of {len(pairs)} sentences: {shown}")
     story.numbers["translate"] |= {"held_out": len(pairs), "right": right}
 
 
-def _align(story: Story, translator: "Translator", source: str) -> None:
+def _align(story: Story, translator: "gb.Translator", source: str) -> None:
     translation = translator.translate([source], with_alignment=True)[0]
     assert translation.alignment is not None
-    story.tell_all(picture(translation.alignment))
-    story.log(
-        "a row for each piece it wrote, a column for each it read; the darker, the more it looked there"
-    )
+    story.log_all(picture(translation.alignment))
+    story.log("a row for each piece it wrote, a column for each it read; the darker, the more attention")
     story.numbers["translate"]["alignment"] = vars(translation.alignment)
 
 
@@ -121,5 +117,5 @@ def picture(alignment: "Alignment") -> list[str]:
 
 
 def shade(weight: float) -> str:
-    """Return the character that is as dark as a share of attention is large."""
+    """Return the character for a share of attention: the larger, the darker."""
     return SHADES[min(int(weight * len(SHADES)), len(SHADES) - 1)]
