@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.input import input_texts
-from glassbert.cli.output import InputSource, print_json, progress_bar, remark, tell_assumptions
+from glassbert.cli.output import InputSource, print_assumptions, print_json, progress_bar, remark
 from glassbert.errors import UserError
 from glassbert.storage import new_file
 from glassbert.text.truncate import Keep
@@ -47,7 +47,7 @@ def embed(
     loaded = load(model, Model, **place_of(where))
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-    tell_assumptions(loaded.tokenizer)
+    print_assumptions(loaded.tokenizer)
     if loaded.sentences is None:
         remark(f"{model} does not say how to pool; a text's vector is the mean over its tokens")
     texts = input_texts(source)

@@ -1,7 +1,7 @@
 """`fill`: the likeliest words for each [MASK]."""
 
 from glassbert.cli.device import DeviceOptions, place_of
-from glassbert.cli.output import print_json, remark, tell_assumptions
+from glassbert.cli.output import print_assumptions, print_json, remark
 
 
 def fill(
@@ -19,7 +19,7 @@ def fill(
     from glassbert.inference.model import Model
 
     loaded = load(model, Model, **place_of(where))
-    tell_assumptions(loaded.tokenizer)
+    print_assumptions(loaded.tokenizer)
     results = loaded.fill(text, top=top)
     if results.truncated:
         remark(f"the text was longer than {loaded.max_length} tokens and was cut")

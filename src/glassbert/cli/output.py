@@ -40,7 +40,7 @@ def remark(text: str) -> None:
     messages.print(text, markup=False, soft_wrap=True)
 
 
-def tell_assumptions(tokenizer: "Tokenizer") -> None:
+def print_assumptions(tokenizer: "Tokenizer") -> None:
     """Print what was assumed because a folder does not say how it splits text."""
     for assumption in tokenizer.assumptions:
         remark(f"assumed: {assumption}")

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.options import read_options
-from glassbert.cli.output import InputSource, print_json, progress_bar, remark, stdin_lines, tell_assumptions
+from glassbert.cli.output import InputSource, print_assumptions, print_json, progress_bar, remark, stdin_lines
 from glassbert.data.examples import BadRow
 from glassbert.errors import DataError
 
@@ -53,7 +53,7 @@ def predict(
     from glassbert.inference.predict import predict_stream, schema_for, threshold_for_accuracy
 
     loaded = load(model, Model, **place_of(where))
-    tell_assumptions(loaded.tokenizer)
+    print_assumptions(loaded.tokenizer)
     if accuracy is not None:
         abstain_below = max(abstain_below, threshold_for_accuracy(loaded, accuracy))
     name = "stdin" if source == "-" else source

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from glassbert.cli.output import print_json, remark, stdin_lines, tell_assumptions
+from glassbert.cli.output import print_assumptions, print_json, remark, stdin_lines
 from glassbert.errors import UserError
 from glassbert.interop.families import encoder_folder
 from glassbert.text.truncate import Keep
@@ -42,7 +42,7 @@ def tokenize(
     if text is None and pair is not None:
         raise UserError("got --pair without a text; give both: glassbert tokenize MODEL TEXT --pair TEXT")
     tokenizer = Tokenizer.load(encoder_folder(model))
-    tell_assumptions(tokenizer)
+    print_assumptions(tokenizer)
     for number, source in enumerate(_sources(text), start=1):
         encoding = tokenizer.encode(source, pair, max_length=max_length, keep=keep)
         if json:

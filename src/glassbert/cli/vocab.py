@@ -10,7 +10,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from glassbert.cli.input import num_processes
-from glassbert.cli.output import print_json, progress_bar, remark, tell_assumptions
+from glassbert.cli.output import print_assumptions, print_json, progress_bar, remark
 from glassbert.interop.families import encoder_folder
 from glassbert.storage import check_apart
 from glassbert.text.documents import Form
@@ -102,7 +102,7 @@ def inspect(
     from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     tokenizer = Tokenizer.load(encoder_folder(folder))
-    tell_assumptions(tokenizer)
+    print_assumptions(tokenizer)
     report = inspect_vocabulary(tokenizer)
     text_report = None
     if text:
@@ -136,7 +136,7 @@ def extend(model: str, /, *, words: Path, out: Path, force: bool = False, json: 
 
     source = encoder_folder(model)
     tokenizer = Tokenizer.load(source)
-    tell_assumptions(tokenizer)
+    print_assumptions(tokenizer)
     check_apart(source, out)
     if holds_model(source):
         from glassbert.interop.extend_rows import extend_rows
