@@ -1,1 +1,1 @@
-"""What can be trained: each task is a module with losses, its data by step, its evaluation."""
+"""Tasks, objectives and translation: losses, data by step, evaluation."""

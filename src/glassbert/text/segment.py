@@ -16,7 +16,7 @@ from glassbert.errors import DataError, UserError
 from glassbert.text.characters import CJK, is_punctuation
 from glassbert.text.files import read_lines
 
-Span = tuple[int, int]
+Range = tuple[int, int]
 
 _RUN = re.compile(f"(?P<chinese>[{CJK}]+)|[^\\s{CJK}]+")
 _NAMES = ("rjieba", "jieba")
@@ -25,7 +25,7 @@ _NAMES = ("rjieba", "jieba")
 class Segmenter(Protocol):
     """Anything that finds the words of a text."""
 
-    def words(self, text: str) -> list[Span]:
+    def words(self, text: str) -> list[Range]:
         """Return the words as (first character, character after the last), in order, without overlap.
 
         Together they cover every character that is not a space.
@@ -40,7 +40,7 @@ class RjiebaSegmenter:
         # Our own instance: words that a program adds to the package's shared one must not change our results.
         self._cut: Callable[[str], list[str]] = rjieba.Jieba().cut
 
-    def words(self, text: str) -> list[Span]:
+    def words(self, text: str) -> list[Range]:
         """Return the words; see `Segmenter`."""
         return list(_spans(text, self._cut))
 
@@ -56,7 +56,7 @@ class JiebaSegmenter:
         tokenizer.initialized = True
         self._cut: Callable[[str], list[str]] = tokenizer.lcut
 
-    def words(self, text: str) -> list[Span]:
+    def words(self, text: str) -> list[Range]:
         """Return the words; see `Segmenter`."""
         return list(_spans(text, self._cut))
 
@@ -79,7 +79,7 @@ class DictionarySegmenter:
             raise DataError(f"{path}: no word in it; expected one word a line")
         return cls(words)
 
-    def words(self, text: str) -> list[Span]:
+    def words(self, text: str) -> list[Range]:
         """Return the words; see `Segmenter`."""
         return list(_spans(text, self._cut))
 
@@ -110,7 +110,7 @@ def segmenter(source: str | Path | Sequence[str]) -> Segmenter:
     return DictionarySegmenter.load(path)
 
 
-def _spans(text: str, cut: Callable[[str], Iterable[str]]) -> Iterator[Span]:
+def _spans(text: str, cut: Callable[[str], Iterable[str]]) -> Iterator[Range]:
     """Yield the words of ``text``; ``cut`` divides a run of Chinese characters completely."""
     for match in _RUN.finditer(text):
         run, start = match.group(), match.start()

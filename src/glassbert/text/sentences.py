@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from glassbert.text.characters import CJK
 
-Span = tuple[int, int]
+Range = tuple[int, int]
 
 MAX_SENTENCE_CHARACTERS = 512
 """A longer run is cut: in Chinese it would fill the input of any BERT."""
@@ -56,9 +56,9 @@ _STARTERS = _words("""
 """)
 
 
-def sentence_spans(text: str, max_characters: int = MAX_SENTENCE_CHARACTERS) -> list[Span]:
+def sentence_spans(text: str, max_characters: int = MAX_SENTENCE_CHARACTERS) -> list[Range]:
     """Return each sentence as (first character, character after the last), without spaces around it."""
-    spans: list[Span] = []
+    spans: list[Range] = []
     start = 0
     for end in _ends(text):
         _add(spans, text, start, end, max_characters)
@@ -118,7 +118,7 @@ def _is_end_after(word: str, word_after: str, *, is_first: bool) -> bool:
     return True
 
 
-def _add(spans: list[Span], text: str, start: int, end: int, max_characters: int) -> None:
+def _add(spans: list[Range], text: str, start: int, end: int, max_characters: int) -> None:
     """Add the span without the spaces around it, in pieces when it is too long, unless nothing is left."""
     run = text[start:end]
     start += len(run) - len(run.lstrip())

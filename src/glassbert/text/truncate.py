@@ -5,7 +5,7 @@ from typing import Literal, get_args
 from glassbert.errors import UserError
 
 Keep = Literal["head", "tail", "head+tail"]
-Span = tuple[int, int]
+Range = tuple[int, int]
 """A run of pieces: the first one, and the one after the last."""
 
 # The published split, measured for the 510 pieces that [CLS] and [SEP] leave of 512; other rooms are scaled.
@@ -28,7 +28,7 @@ def share_room(num_a: int, num_b: int, room: int) -> tuple[int, int]:
     return (longer, shorter) if num_a > num_b else (shorter, longer)
 
 
-def kept_spans(num_pieces: int, room: int, keep: Keep) -> list[Span]:
+def kept_spans(num_pieces: int, room: int, keep: Keep) -> list[Range]:
     """Return the runs of pieces, in order, that together fill ``room``."""
     check_keep(keep)
     if num_pieces <= room:
@@ -38,7 +38,7 @@ def kept_spans(num_pieces: int, room: int, keep: Keep) -> list[Span]:
     return [(0, num_head), (num_pieces - num_tail, num_pieces)]
 
 
-def cut_spans(num_pieces: int, kept: list[Span]) -> list[Span]:
+def cut_spans(num_pieces: int, kept: list[Range]) -> list[Range]:
     """Return the runs of pieces that ``kept`` leaves out."""
     borders = [0, *(border for span in kept for border in span), num_pieces]
     return [(start, stop) for start, stop in zip(borders[::2], borders[1::2], strict=True) if start < stop]

@@ -121,10 +121,10 @@ _PAIRS: tuple[tuple[str, str], ...] = (
 _ROW_NUMBERS = frozenset({"", "id", "index", "idx", "guid", "no", "unnamed:0", "序号", "编号"})
 
 
-def check_roles(roles: Roles, told: Mapping[str, str]) -> dict[str, str]:
+def check_roles(roles: Roles, given: Mapping[str, str]) -> dict[str, str]:
     """Return the columns that the user named, by role; raise UserError for a role that the task lacks."""
     columns = {}
-    for key, column in told.items():
+    for key, column in given.items():
         role = key if key in roles.all else _SAME_ROLE.get(key, key)
         if role not in roles.all:
             known = ", ".join(sorted(roles.all))
@@ -133,21 +133,21 @@ def check_roles(roles: Roles, told: Mapping[str, str]) -> dict[str, str]:
     return columns
 
 
-def find_columns(roles: Roles, names: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
+def find_columns(roles: Roles, names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
     """Return the names of the columns that hold what a task needs, by role, as far as they can be found.
 
     Args:
-        told: The columns that the user named, by role.
+        given: The columns that the user named, by role.
     """
-    found = {role: column for role, name in told.items() if (column := named(name, names)) is not None}
+    found = {role: column for role, name in given.items() if (column := named(name, names)) is not None}
     by_key = {_key(name): name for name in reversed(names) if name not in found.values()}
     is_pair = "pair" in roles.required
-    if is_pair and not {"text", "pair"} & set(told):
+    if is_pair and not {"text", "pair"} & set(given):
         found |= next(
             ({"text": by_key[a], "pair": by_key[b]} for a, b in _PAIRS if a in by_key and b in by_key), {}
         )
     for role in roles.all:
-        if role in told or role in found or (is_pair and role in roles.required):
+        if role in given or role in found or (is_pair and role in roles.required):
             continue
         known = (*map(_key, roles.usual_names.get(role, ())), *_NAMES.get(role, (_key(role),)))
         candidates = [by_key[key] for key in known if key in by_key]

@@ -95,16 +95,16 @@ def formats_of(schema: Schema[Any]) -> list[str]:
     return [name for name, format in FORMATS.items() if format.is_general or name in schema.formats]
 
 
-def format_of_path(schema: Schema[Any], name: str, told: str | None) -> Format | None:
-    """Return the format that is told or that the name of a file shows; None if neither is.
+def format_of_path(schema: Schema[Any], name: str, asked: str | None) -> Format | None:
+    """Return the format that is asked for, or that the name of a file shows; None if there is neither.
 
     Raise UserError for a format that the task does not read, and for files that nothing here can read.
     """
     known = formats_of(schema)
-    if told is not None and told not in known:
-        raise UserError(f"format {told!r} is not read by {schema.task}; use one of {', '.join(known)}")
-    if told is not None:
-        return FORMATS[told]
+    if asked is not None and asked not in known:
+        raise UserError(f"format {asked!r} is not read by {schema.task}; use one of {', '.join(known)}")
+    if asked is not None:
+        return FORMATS[asked]
     suffix = Path(unpacked_name(Path(name))).suffix.lower()
     if suffix in _REFUSED:
         raise UserError(f"{name}: {suffix} is not read; {_REFUSED[suffix]}")

@@ -76,11 +76,11 @@ class Schema(Roles, ABC, Generic[E]):
         """Return the format of a text file that looks like ``format`` to those who do not know the task."""
         return format
 
-    def format_of_objects(self, objects: Sequence[Record], told: Mapping[str, str]) -> str | None:
+    def format_of_objects(self, objects: Sequence[Record], given: Mapping[str, str]) -> str | None:
         """Return the format that the first objects of a file show; None if they show nothing particular.
 
         Args:
-            told: The columns that the user named, by role.
+            given: The columns that the user named, by role.
         """
         return None
 

@@ -50,7 +50,7 @@ class Source:
         return self.text
 
     @property
-    def told(self) -> dict[str, str]:
+    def given(self) -> dict[str, str]:
         """The columns that are still to be looked up by the names that the user gave, by role."""
         return {} if self.packing.is_by_role else self.columns
 
@@ -83,7 +83,7 @@ class Source:
 
 
 def open_source(schema: Schema[Any], path: Path, options: ReadOptions, notes: Notes) -> Source:
-    """Open a file in the format that is told or detected."""
+    """Open a file in the format that the options name, or that is detected."""
     format = format_of_path(schema, str(path), options.format)
     if format is not None and not format.has_lines:
         return Source(schema, str(path), format, options, notes, None, is_stream=False)
@@ -94,7 +94,7 @@ def open_source(schema: Schema[Any], path: Path, options: ReadOptions, notes: No
 
 
 def stream_source(schema: Schema[Any], lines: Lines, options: ReadOptions, notes: Notes) -> Source:
-    """Open lines in the format that is told or detected."""
+    """Open lines in the format that the options name, or that is detected."""
     format = format_of_path(schema, lines.name, options.format)
     if options.format is None or format is None:
         format = detect_format(schema, lines, format, is_stream=True)

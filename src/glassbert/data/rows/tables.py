@@ -66,15 +66,15 @@ def _read_table(source: "Source", rows: Ahead[_Row]) -> Iterator[Record | BadRow
         return
     if first.problem is not None:
         raise DataError(f"{first.where}: {first.problem}")
-    roles, told, name, notes = source.schema, source.columns, source.name, source.notes
+    roles, given, name, notes = source.schema, source.columns, source.name, source.notes
     # A stream may bring its rows one at a time: look ahead only where nothing else shows the columns.
     sample = [first.cells] if source.is_stream else _sample(rows)
-    if _has_header(roles, sample, told, name):
+    if _has_header(roles, sample, given, name):
         names = [cell.strip() for cell in next(rows).cells]
-        columns = _named_columns(roles, names, told, name, notes, [] if source.is_stream else sample[1:])
+        columns = _named_columns(roles, names, given, name, notes, [] if source.is_stream else sample[1:])
     else:
         is_plain = len(first.cells) == len(roles.required)
-        columns = _numbered_columns(roles, sample if is_plain else _sample(rows), told, name, notes)
+        columns = _numbered_columns(roles, sample if is_plain else _sample(rows), given, name, notes)
     yield from _records(rows, columns, len(first.cells))
 
 
@@ -128,10 +128,10 @@ def _delimiter(lines: Lines, notes: Notes) -> str:
     return delimiter
 
 
-def _has_header(roles: Roles, rows: list[list[str]], told: dict[str, str], name: str) -> bool:
+def _has_header(roles: Roles, rows: list[list[str]], given: dict[str, str], name: str) -> bool:
     """Return whether the first row is a header: usual names, or words above a column of numbers."""
     first = rows[0]
-    by_name = [column for column in told.values() if not column.isdecimal()]
+    by_name = [column for column in given.values() if not column.isdecimal()]
     for column in by_name:
         if named(column, first) is None:
             raise UserError(f"{name}: no column {column!r}; the first row is {', '.join(map(shown, first))}")
@@ -153,13 +153,13 @@ def _has_header(roles: Roles, rows: list[list[str]], told: dict[str, str], name:
 
 
 def _named_columns(
-    roles: Roles, names: list[str], told: dict[str, str], name: str, notes: Notes, rows: list[list[str]]
+    roles: Roles, names: list[str], given: dict[str, str], name: str, notes: Notes, rows: list[list[str]]
 ) -> dict[str, int]:
     """Return the columns of a table with a header; those of unknown names by elimination, or by ``rows``."""
-    for column in told.values():
+    for column in given.values():
         if named(column, names) is None:
             raise UserError(f"{name}: no column {column!r}; the columns are {', '.join(map(shown, names))}")
-    found = find_columns(roles, names, told)
+    found = find_columns(roles, names, given)
     if rows and found:
         found |= take_what_is_left(roles, found, names)
     elif rows:
@@ -181,19 +181,19 @@ def _named_columns(
 
 
 def _numbered_columns(
-    roles: Roles, rows: list[list[str]], told: dict[str, str], name: str, notes: Notes
+    roles: Roles, rows: list[list[str]], given: dict[str, str], name: str, notes: Notes
 ) -> dict[str, int]:
     """Return the columns of a table without a header."""
     num_columns = len(rows[0])
-    columns = {role: int(column) for role, column in told.items()}
+    columns = {role: int(column) for role, column in given.items()}
     for role, column in columns.items():
         if column >= num_columns:
             raise UserError(f"{name}: data.columns.{role}={column}; the columns are 0 to {num_columns - 1}")
     missing = [role for role in roles.required if role not in columns]
     left = [column for column in range(num_columns) if column not in columns.values()]
-    if told and len(missing) == len(left):
+    if given and len(missing) == len(left):
         columns |= dict(zip(missing, left, strict=True))
-    elif not told:
+    elif not given:
         columns = guess_columns(roles, rows) or {}
     if not all(role in columns for role in roles.required):
         cells = ", ".join(f"{number}: {shown(cell)}" for number, cell in enumerate(rows[0]))

@@ -46,13 +46,13 @@ class AnswerSchema(Schema[AnswerExample]):
             if isinstance(record, BadRow):
                 yield record
             else:
-                yield from _flat(record, source.told)
+                yield from _flat(record, source.given)
 
     def read_all(self, source: Source) -> tuple[list[AnswerExample | BadRow], None]:
         found, _ = super().read_all(source)
         return list(_with_unique_ids(found, source.notes)), None
 
-    def format_of_objects(self, objects: Sequence[Record], told: object) -> str | None:
+    def format_of_objects(self, objects: Sequence[Record], given: object) -> str | None:
         return "squad" if any({"paragraphs", "qas"} & set(item.values) for item in objects) else None
 
 
@@ -84,14 +84,14 @@ def _with_unique_ids(
         yield replace(item, id=new)
 
 
-def _flat(record: Record, told: Mapping[str, str]) -> Iterator[Record | BadRow]:
+def _flat(record: Record, given: Mapping[str, str]) -> Iterator[Record | BadRow]:
     """Yield the questions of a record, each by role with its context."""
     values, where = record.values, record.where
     if isinstance(values.get("paragraphs"), list):
         for number, paragraph in enumerate(values["paragraphs"]):
             place = f"{where}.paragraphs[{number}]"
             if isinstance(paragraph, dict):
-                yield from _flat(Record(place, paragraph), told)
+                yield from _flat(Record(place, paragraph), given)
             else:
                 yield BadRow(place, f"the paragraph is {shown(paragraph)}; expected an object")
     elif isinstance(values.get("qas"), list):
@@ -99,15 +99,15 @@ def _flat(record: Record, told: Mapping[str, str]) -> Iterator[Record | BadRow]:
         for number, question in enumerate(values["qas"]):
             place = f"{where}.qas[{number}]"
             if isinstance(question, dict):
-                yield _by_role(Record(place, {**paragraph, **question}), told)
+                yield _by_role(Record(place, {**paragraph, **question}), given)
             else:
                 yield BadRow(place, f"the question is {shown(question)}; expected an object")
     else:
-        yield _by_role(record, told)
+        yield _by_role(record, given)
 
 
-def _by_role(record: Record, told: Mapping[str, str]) -> Record:
-    columns = find_columns(ANSWER, list(record.values), told)
+def _by_role(record: Record, given: Mapping[str, str]) -> Record:
+    columns = find_columns(ANSWER, list(record.values), given)
     return Record(record.where, {role: record.values[column] for role, column in columns.items()})
 
 

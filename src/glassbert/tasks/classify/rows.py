@@ -44,7 +44,7 @@ class TextSchema(Schema[TextExample]):
     def read_all(self, source: Source) -> tuple[list[TextExample | BadRow], Kind | None]:
         return finish_all(list(self._raw_rows(source)), source.options.kind, source.notes)
 
-    def format_of_objects(self, objects: Sequence[Record], told: object) -> str | None:
+    def format_of_objects(self, objects: Sequence[Record], given: object) -> str | None:
         is_task = any(isinstance(item.values.get("data"), dict) for item in objects)
         return "labelstudio" if is_task and "labelstudio" in self.formats else None
 

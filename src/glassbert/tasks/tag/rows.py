@@ -58,7 +58,7 @@ class TagSchema(Schema[TagExample]):
                 yield record
                 continue
             try:
-                yield _example(record, shape, source.told, scheme, source.notes)
+                yield _example(record, shape, source.given, scheme, source.notes)
             except Unusable as problem:
                 yield BadRow(record.where, str(problem))
         scheme.log(source.notes)
@@ -68,8 +68,8 @@ class TagSchema(Schema[TagExample]):
             return format
         return "conll" if can_look_ahead and looks_like_conll(lines) else "text"
 
-    def format_of_objects(self, objects: Sequence[Record], told: Mapping[str, str]) -> str | None:
-        return next((shape for item in objects if (shape := _shape_of(item.values, told))), None)
+    def format_of_objects(self, objects: Sequence[Record], given: Mapping[str, str]) -> str | None:
+        return next((shape for item in objects if (shape := _shape_of(item.values, given))), None)
 
 
 TAG = TagSchema(
@@ -81,11 +81,11 @@ TAG = TagSchema(
 )
 
 
-def _shape_of(values: Mapping[str, Any], told: Mapping[str, str]) -> str | None:
+def _shape_of(values: Mapping[str, Any], given: Mapping[str, str]) -> str | None:
     """Return the shape of an object; None if it has no annotation."""
     if isinstance(values.get("data"), dict):
         return "labelstudio"
-    columns = _columns(values, told)
+    columns = _columns(values, given)
     if "tokens" in columns:
         return "tokens"
     annotation = values.get(columns.get("spans", ""))
@@ -100,32 +100,32 @@ def _shape_of(values: Mapping[str, Any], told: Mapping[str, str]) -> str | None:
 
 
 def _example(
-    record: Record, shape: str | None, told: Mapping[str, str], scheme: TagScheme, notes: Notes
+    record: Record, shape: str | None, given: Mapping[str, str], scheme: TagScheme, notes: Notes
 ) -> TagExample:
-    shape = shape or _shape_of(record.values, told)
+    shape = shape or _shape_of(record.values, given)
     if shape == "tokens":
-        text, spans = _from_tokens(record.values, told, scheme)
+        text, spans = _from_tokens(record.values, given, scheme)
     elif shape is None:
-        text, spans = _text(record.values, told), None
+        text, spans = _text(record.values, given), None
     else:
-        text, annotation = _SHAPES[shape](record.values, told, notes)
+        text, annotation = _SHAPES[shape](record.values, given, notes)
         spans = None if annotation is None else _checked(text, annotation, notes)
     return TagExample(text_of({"text": text}, "text"), spans, record.where)
 
 
-def _columns(values: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, str]:
-    return find_columns(TAG, list(values), told)
+def _columns(values: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
+    return find_columns(TAG, list(values), given)
 
 
-def _text(values: Mapping[str, Any], told: Mapping[str, str]) -> str:
-    columns = _columns(values, told)
+def _text(values: Mapping[str, Any], given: Mapping[str, str]) -> str:
+    columns = _columns(values, given)
     return text_of({role: values[column] for role, column in columns.items()}, "text")
 
 
 def _from_tokens(
-    values: Mapping[str, Any], told: Mapping[str, str], scheme: TagScheme
+    values: Mapping[str, Any], given: Mapping[str, str], scheme: TagScheme
 ) -> tuple[str, tuple[Span, ...] | None]:
-    columns = _columns(values, told)
+    columns = _columns(values, given)
     tokens, tags, spans = (values.get(columns.get(role, "")) for role in ("tokens", "tags", "spans"))
     if tags is None and isinstance(spans, list) and any(isinstance(tag, str | int) for tag in spans):
         tags = spans  # a column such as "labels" may hold either
@@ -148,17 +148,17 @@ _Annotation = tuple[str, list[_RawSpan] | None]
 """The text and its spans."""
 
 
-def _listed(values: Mapping[str, Any], told: Mapping[str, str], notes: Notes) -> _Annotation:
-    annotation = values.get(_columns(values, told).get("spans", ""))
+def _listed(values: Mapping[str, Any], given: Mapping[str, str], notes: Notes) -> _Annotation:
+    annotation = values.get(_columns(values, given).get("spans", ""))
     if annotation is not None and not isinstance(annotation, list):
         raise Unusable(f"the spans are {shown(annotation)}; expected a list")
-    return _text(values, told), None if annotation is None else [_raw_span(item) for item in annotation]
+    return _text(values, given), None if annotation is None else [_raw_span(item) for item in annotation]
 
 
-def _cluener(values: Mapping[str, Any], told: Mapping[str, str], notes: Notes) -> _Annotation:
-    annotation = values.get(_columns(values, told).get("spans", ""))
+def _cluener(values: Mapping[str, Any], given: Mapping[str, str], notes: Notes) -> _Annotation:
+    annotation = values.get(_columns(values, given).get("spans", ""))
     if annotation is None:
-        return _text(values, told), None
+        return _text(values, given), None
     spans = []
     try:
         for label, places_of in annotation.items():
@@ -166,15 +166,15 @@ def _cluener(values: Mapping[str, Any], told: Mapping[str, str], notes: Notes) -
                 spans += [_RawSpan(start, last + 1, label, words) for start, last in places]
     except (AttributeError, TypeError, ValueError):
         raise Unusable(f"the label is {shown(annotation)}; expected label: words: [[start, last]]") from None
-    return _text(values, told), spans
+    return _text(values, given), spans
 
 
-def _label_studio(values: Mapping[str, Any], told: Mapping[str, str], notes: Notes) -> _Annotation:
+def _label_studio(values: Mapping[str, Any], given: Mapping[str, str], notes: Notes) -> _Annotation:
     data, result = label_studio_task(values, notes)
     if result is None:
-        return _text(data, told), None
+        return _text(data, given), None
     regions = [region["value"] for region in result if isinstance(region.get("value"), dict)]
-    return _text(data, told), [_raw_span(value) for value in regions if "start" in value]
+    return _text(data, given), [_raw_span(value) for value in regions if "start" in value]
 
 
 _SHAPES: dict[str, Callable[[Mapping[str, Any], Mapping[str, str], Notes], _Annotation]] = {

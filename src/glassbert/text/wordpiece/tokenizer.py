@@ -15,7 +15,7 @@ from tokenizers import decoders, models, pre_tokenizers, processors
 from glassbert.errors import UserError
 from glassbert.storage import new_folder
 from glassbert.text.tokenizer import check_ids, for_engine
-from glassbert.text.truncate import Keep, Span, check_keep, cut_spans, kept_spans, share_room
+from glassbert.text.truncate import Keep, Range, check_keep, cut_spans, kept_spans, share_room
 from glassbert.text.vocabulary import CLS, SEP, SPECIALS, UNK, Vocabulary
 from glassbert.text.wordpiece.folder import read_folder, write_folder
 from glassbert.text.wordpiece.settings import DEFAULT_MAX_LENGTH, MAX_CHARACTERS_PER_WORD, TokenizerSettings
@@ -28,7 +28,7 @@ class Pieces(NamedTuple):
     """The pieces of one text, without specials."""
 
     ids: list[int]
-    offsets: list[Span]
+    offsets: list[Range]
     """The characters of the text that each piece covers: the first, and the one after the last."""
 
 
@@ -50,7 +50,7 @@ class Encoding:
     ids: list[int]
     segments: list[int]
     """0 up to the first [SEP], included; 1 after it."""
-    offsets: list[Span]
+    offsets: list[Range]
     """The characters of its own text (a or b) that each piece covers; (0, 0) for specials."""
     pieces: list[str]
     cut: tuple[Cut, ...]
