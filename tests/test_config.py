@@ -55,7 +55,7 @@ def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:
         preset("huge")
 
 
-def test_a_transformer_is_the_published_one_unless_told_otherwise() -> None:
+def test_a_transformer_is_the_published_one_by_default() -> None:
     config = TransformerConfig()
     shape = config.encoder
     assert (shape.num_hidden_layers, config.num_decoder_layers) == (6, 6)

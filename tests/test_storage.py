@@ -59,7 +59,7 @@ def test_json_that_is_not_an_object_is_refused(tmp_path: Path, content: str, mes
         read_json(tmp_path / "config.json")
 
 
-def test_a_full_disk_is_told_from_other_troubles() -> None:
+def test_a_full_disk_is_not_confused_with_other_errors() -> None:
     assert is_disk_full(OSError(errno.ENOSPC, "No space left on device"))
     assert is_disk_full(OSError(errno.EDQUOT, "Disk quota exceeded"))
     assert is_disk_full(RuntimeError("I/O error: File too large (os error 27)"))

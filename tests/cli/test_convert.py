@@ -51,7 +51,7 @@ def test_an_exported_translator_writes_the_same_text(
     assert len(set(theirs)) > 1
 
 
-def test_a_run_folder_stands_for_its_best_model_and_json_tells_the_numbers(
+def test_a_run_folder_means_its_best_model_and_json_has_the_numbers(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(folder, tmp_path / "run" / "best")
@@ -100,8 +100,8 @@ def test_without_ctranslate2_it_is_said_how_to_install_it(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2.converters.converter", None)
-    told = fails(capsys, 2, folder, tmp_path / "out", "--to", "ctranslate2")
-    assert "install it with `pip install ctranslate2`" in told
+    error = fails(capsys, 2, folder, tmp_path / "out", "--to", "ctranslate2")
+    assert "install it with `pip install ctranslate2`" in error
     assert not (tmp_path / "out").exists()
 
 
@@ -113,8 +113,8 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
     capsys.readouterr()
     with disk(kind, tmp_path / "disk", 1_000_000) as small:
         small.fill(8_000)
-        told = fails(capsys, 2, bert, small.folder / "out")
-        assert "No space left on device" in told
+        error = fails(capsys, 2, bert, small.folder / "out")
+        assert "No space left on device" in error
         small.clear()
         assert list(small.folder.iterdir()) == []
 

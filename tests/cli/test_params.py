@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_json_closes_to_the_published_total(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_adds_up_to_the_published_total(capsys: pytest.CaptureFixture[str]) -> None:
     answer = run_json(capsys, "bert-large-zh")
     assert answer["total"] == 324_472_832
     assert answer["includes"] == ["embeddings", "encoder"]
@@ -85,7 +85,7 @@ def test_a_model_folder_and_its_config_have_the_same_table(
     assert [cost["length"] for cost in of_folder["costs"]] == [64]
 
 
-def test_one_block_stands_for_all_unless_all_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_block_is_shown_for_all_unless_all_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     _, short, _ = run(capsys, "base")
     _, full, _ = run(capsys, "base", "--all")
     assert short.count("attention.query") == 1

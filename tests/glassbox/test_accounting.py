@@ -54,7 +54,7 @@ def test_every_block_of_large_chinese_bert_is_as_published(large: Accounting, in
     assert group(large, block).count == 12_596_224
 
 
-def test_large_chinese_bert_closes_to_the_published_total_and_says_what_is_in_it(large: Accounting) -> None:
+def test_large_chinese_bert_adds_up_to_the_published_total_and_says_what_is_in_it(large: Accounting) -> None:
     assert len(large.blocks) == 24
     assert sum(block.count for block in large.blocks) == 302_309_376
     assert large.total == sum(group.count for group in large.groups) == 324_472_832
@@ -196,7 +196,7 @@ def save(tmp_path: Path) -> Callable[..., Path]:
     return save_changed
 
 
-def test_what_is_stored_twice_or_is_no_weight_is_told_and_counted_once(save: Callable[..., Path]) -> None:
+def test_what_is_stored_twice_or_is_no_weight_is_reported_and_counted_once(save: Callable[..., Path]) -> None:
     def change(tensors: Tensors) -> None:
         words = tensors["bert.embeddings.word_embeddings.weight"]
         tensors["cls.predictions.decoder.weight"] = words.clone()
@@ -211,7 +211,7 @@ def test_what_is_stored_twice_or_is_no_weight_is_told_and_counted_once(save: Cal
     assert any("not weights, not counted: bert.embeddings.position_ids" in note for note in accounting.notes)
 
 
-def test_what_a_file_holds_beyond_its_architecture_is_counted_and_told(save: Callable[..., Path]) -> None:
+def test_what_a_file_holds_beyond_its_architecture_is_counted_and_reported(save: Callable[..., Path]) -> None:
     folder = save("BertForPreTraining", lambda tensors: None, architectures=["BertForMaskedLM"])
     accounting = params(folder)
     assert accounting.includes == ("embeddings", "encoder", "pooler", "mlm", "nsp")

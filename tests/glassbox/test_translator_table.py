@@ -140,7 +140,7 @@ def test_a_folder_is_verified_against_its_weights(kind: str, tmp_path: Path) -> 
     assert accounting.groups == params(tmp_path / "config.json").groups
 
 
-def test_a_run_folder_stands_for_its_best_model(tmp_path: Path) -> None:
+def test_a_run_folder_means_its_best_model(tmp_path: Path) -> None:
     (tmp_path / "run" / "best").mkdir(parents=True)
     write_network(small_transformer(), tmp_path / "run" / "best")
     assert params(tmp_path / "run").source == str(tmp_path / "run" / "best")
@@ -162,7 +162,7 @@ def changed(
     return folder
 
 
-def test_what_older_files_of_marian_hold_besides_is_told_and_counted_once(tmp_path: Path) -> None:
+def test_what_older_files_of_marian_hold_besides_is_reported_and_counted_once(tmp_path: Path) -> None:
     def change(tensors: Tensors) -> None:
         tensors["lm_head.weight"] = tensors["model.shared.weight"].clone()
         tensors["model.decoder.embed_tokens.weight"] = tensors["model.shared.weight"].clone()
@@ -176,8 +176,8 @@ def test_what_older_files_of_marian_hold_besides_is_told_and_counted_once(tmp_pa
     twice = next(note for note in accounting.notes if note.startswith("Stored twice"))
     assert twice.count(",") == 2
     assert "model.decoder.embed_tokens.weight" in twice
-    told = "not weights, not counted: model.encoder.embed_positions.weight"
-    assert any(told in note for note in accounting.notes)
+    note_of_buffers = "not weights, not counted: model.encoder.embed_positions.weight"
+    assert any(note_of_buffers in note for note in accounting.notes)
 
 
 def drop(name: str) -> Callable[[Tensors], None]:
@@ -228,7 +228,7 @@ def test_a_file_that_does_not_fit_is_refused_by_the_tensors_name(
     assert "\n" not in str(caught.value)
 
 
-def test_notes_tell_what_is_shared_and_what_is_not_given_in_both_languages() -> None:
+def test_notes_say_what_is_shared_and_what_is_not_given_in_both_languages() -> None:
     for name in ("transformer-tiny", "lstm-small"):
         english, chinese = params(name).notes, params(name, language="zh").notes
         assert len(english) == len(chinese)
@@ -240,7 +240,7 @@ def test_notes_tell_what_is_shared_and_what_is_not_given_in_both_languages() -> 
     assert any("four gates" in note for note in params("lstm-small").notes)
 
 
-def test_a_folder_tells_its_own_vocabulary_not_that_of_presets(tmp_path: Path) -> None:
+def test_a_folder_names_its_own_vocabulary_not_that_of_presets(tmp_path: Path) -> None:
     write_network(small_transformer(), tmp_path)
     assert not any("preset" in note for note in params(tmp_path).notes)
     untied = tmp_path / "untied"

@@ -113,7 +113,7 @@ def test_labels_come_in_the_order_of_the_logits() -> None:
         (set(), "none"),
     ],
 )
-def test_tensors_tell_the_head_when_the_config_does_not(tensors: set[str], head: str) -> None:
+def test_tensors_reveal_the_head_when_the_config_does_not(tensors: set[str], head: str) -> None:
     assert read_bert_config(TINY, "config.json", tensors)[0].head == head
 
 

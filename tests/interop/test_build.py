@@ -116,7 +116,7 @@ def test_a_round_trip_changes_no_bit(tmp_path: Path, class_name: str) -> None:
     assert not report.unexpected
 
 
-def test_half_precision_is_computed_in_single_and_told(tmp_path: Path) -> None:
+def test_half_precision_is_computed_in_single_and_reported(tmp_path: Path) -> None:
     oracle = make_oracle("BertForMaskedLM").half()
     model, report = load(save_oracle(oracle, tmp_path))
     assert report.dtype == "float16"

@@ -153,7 +153,7 @@ def test_a_folder_is_not_replaced_by_what_is_made_of_a_model_inside_it(tmp_path:
     assert (best / "config.json").is_file()
 
 
-def test_a_guess_is_told(tmp_path: Path) -> None:
+def test_a_guess_is_reported(tmp_path: Path) -> None:
     theirs = save_oracle(make_oracle("BertModel"), tmp_path / "theirs")
     (theirs / "tokenizer.json").unlink()
     (theirs / "tokenizer_config.json").unlink()

@@ -113,7 +113,7 @@ def test_targets_are_those_that_marian_generates(
         assert generated == [START, *hypothesis.ids, *([END] if hypothesis.is_finished else [])]
 
 
-def test_a_folder_of_ours_loads_as_marian_with_the_same_numbers(tmp_path: Path) -> None:
+def test_our_folder_loads_as_marian_with_the_same_numbers(tmp_path: Path) -> None:
     network = small_transformer()
     write_network(network, tmp_path)
     marian = transformers.MarianMTModel.from_pretrained(tmp_path).eval()

@@ -55,6 +55,7 @@ def damaged(folder: Path, config: dict[str, Any], tensors: dict[str, Any]) -> Pa
         ({"architectures": ["Bird"]}, {}, "is a BERT, not a translator; train one with"),
         ({"num_decoder_layer": 3}, {}, "unknown key 'num_decoder_layer'; did you mean 'num_decoder_layers'"),
         ({"encoder": None}, {}, "no encoder; the file is damaged"),
+        ({"encoder": 3}, {}, "encoder: expected an object, got 3"),
         ({"num_decoder_layers": 3}, {}, r"decoder.blocks.2.attention.query.weight is missing"),
         ({}, {"bird": torch.zeros(1)}, "unexpected tensor bird"),
         ({}, {"output.bias": torch.zeros(3)}, r"output.bias has shape \(3,\); config.json asks for \(20,\)"),

@@ -37,8 +37,8 @@ class OwnFamily:
         self, data: Mapping[str, Any], source: str, tensor_names: Iterable[str] = ()
     ) -> tuple[TranslatorConfig, tuple[str, ...]]:
         config_class = _CONFIGS[data["architectures"][0]]
-        _check_fields({key: value for key, value in data.items() if key not in _HEADER}, config_class, source)
         values = {key: value for key, value in data.items() if key not in _HEADER}
+        _check_fields(values, config_class, source)
         try:
             if config_class is TransformerConfig:
                 _check_fields(values["encoder"], BertConfig, f"{source}: encoder")
@@ -76,6 +76,8 @@ class OwnFamily:
         return dict(state)
 
 
-def _check_fields(values: Mapping[str, Any], config_class: type[Any], source: str) -> None:
+def _check_fields(values: Any, config_class: type[Any], source: str) -> None:
+    if not isinstance(values, Mapping):
+        raise ModelError(f"{source}: expected an object, got {values!r}; the file is damaged, fetch it again")
     names = [field.name for field in fields(config_class)]
     KeyRules(read=names, harmless=(), fixed={}).check(values, source, is_foreign=False)

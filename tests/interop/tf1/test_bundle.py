@@ -86,7 +86,7 @@ def entry(**fields: int | bytes) -> bytes:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., Path]:
-    """Return a writer of a checkpoint: an index, and 16 zeros for data unless told otherwise."""
+    """Return a writer of a checkpoint: an index, and 16 zeros for data by default."""
 
     def write_checkpoint(index: bytes, data: bytes = bytes(16)) -> Path:
         prefix = tmp_path / "model.ckpt"

@@ -74,7 +74,7 @@ def test_other_names_have_no_rule(name: str) -> None:
         "bert/pooler/dense/bias/Adam_1",
     ],
 )
-def test_optimizer_state_is_told_from_the_model(name: str) -> None:
+def test_optimizer_state_is_kept_apart_from_the_model(name: str) -> None:
     assert is_optimizer_state(name)
     assert rule_for_tf1(name) is None
 
