@@ -15,7 +15,6 @@ from glassbert.errors import DataError, UserError
 from glassbert.inference.model import load
 from glassbert.runs import sweep
 from glassbert.runs.adapt import texts_of
-from glassbert.runs.api import train
 from glassbert.runs.sweep import best_of, in_time, search_grid, summary
 from glassbert.storage import read_json
 from glassbert.tasks.fine_tuning import FineTune
@@ -193,28 +192,6 @@ def test_the_text_to_adapt_to_has_every_text_once_on_one_line() -> None:
     pairs = [("q", "a\nb"), ("q2", "a\nb"), ("", "c")]
     rows = [AnswerExample("1", question, context, None, "") for question, context in pairs]
     assert list(texts_of(rows)) == ["q", "a b", "q2", "c"]
-
-
-def test_python_trains_by_names_of_settings(given: Path, tmp_path: Path) -> None:
-    told: list[str] = []
-    result = train(
-        "classify",
-        model=given / "model",
-        train=given / "train.tsv",
-        dev=given / "dev.tsv",
-        out=tmp_path / "out",
-        log=told.append,
-        steps=2,
-        class_weights="balanced",
-        focal_gamma=1.0,
-    )
-    assert result.step == 2
-    recipe = read_json(result.model / "run.json")["recipe"]
-    assert (recipe["task"]["class_weights"], recipe["task"]["focal_gamma"]) == ("balanced", 1.0)
-    with pytest.raises(UserError, match=r"unknown key settings.learningrate; did you mean"):
-        train("classify", model="m", train="t", out=tmp_path / "x", learningrate=1)
-    with pytest.raises(UserError, match="no task 'sing'; expected one of classify, pair, tag, answer"):
-        train("sing", model="m", train="t", out=tmp_path / "x")
 
 
 def test_a_summary_of_one_run_has_no_deviation() -> None:
