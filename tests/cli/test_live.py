@@ -17,7 +17,7 @@ def console(monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool) -> io.StringI
     return file
 
 
-def test_a_reading_is_a_bar_and_two_lines_that_fit_a_terminal() -> None:
+def test_a_status_is_a_bar_and_two_lines_that_fit_a_terminal() -> None:
     drawn = Console(width=80, file=io.StringIO(), record=True)
     drawn.print(live.view(READING))
     bar, results, machine = (line.rstrip() for line in drawn.export_text().splitlines())
@@ -41,14 +41,14 @@ def test_the_bar_is_as_long_as_the_share_that_is_done() -> None:
 
 def test_without_a_terminal_there_is_no_display(monkeypatch: pytest.MonkeyPatch) -> None:
     file = console(monkeypatch, is_terminal=False)
-    with live.live_readings() as on_status:
+    with live.live_status() as on_status:
         assert on_status is None
     assert file.getvalue() == ""
 
 
-def test_the_last_reading_stays_and_lines_stand_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_status_stays_with_the_lines_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
     file = console(monkeypatch, is_terminal=True)
-    with live.live_readings() as on_status:
+    with live.live_status() as on_status:
         assert on_status is not None
         for step in range(1, 51):
             on_status(replace(READING, step=step))
@@ -61,7 +61,7 @@ def test_the_last_reading_stays_and_lines_stand_above_it(monkeypatch: pytest.Mon
 
 def test_a_run_that_fails_at_once_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     file = console(monkeypatch, is_terminal=True)
-    with pytest.raises(ValueError, match="wrong"), live.live_readings():
+    with pytest.raises(ValueError, match="wrong"), live.live_status():
         raise ValueError("wrong")
     assert file.getvalue() == ""
 

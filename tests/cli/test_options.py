@@ -8,7 +8,7 @@ from glassbert.errors import UserError
 NEEDED = {"--train": ("data", "train")}
 
 
-def test_set_goes_before_options_and_options_before_the_recipe(tmp_path: Path) -> None:
+def test_set_overrides_options_and_options_override_the_recipe(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text('[data]\ntrain = "a"\ndev = "a"\nformat = "a"\n[train]\nseed = 1\n')
     options = {"data": {"train": None, "dev": "b", "format": "b"}, "runs": {"seeds": None}}
@@ -18,7 +18,7 @@ def test_set_goes_before_options_and_options_before_the_recipe(tmp_path: Path) -
     }
 
 
-def test_what_a_run_needs_is_named_by_its_option_unless_it_was_set_otherwise() -> None:
+def test_a_missing_setting_is_named_by_its_option() -> None:
     assert recipe_tables(None, {}, ["data.train=x"], NEEDED) == {"data": {"train": "x"}}
     with pytest.raises(UserError, match=r"--train is missing; name it, or set data.train in a recipe"):
         recipe_tables(None, {"data": {"train": None}}, None, NEEDED)

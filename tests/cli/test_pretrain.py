@@ -78,7 +78,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
     return code, captured.out, captured.err
 
 
-def test_pretrain_prints_the_folder_of_the_model_and_tells_the_rest_on_stderr(
+def test_pretrain_prints_the_folder_of_the_model_and_logs_the_rest_on_stderr(
     recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"
@@ -87,10 +87,10 @@ def test_pretrain_prints_the_folder_of_the_model_and_tells_the_rest_on_stderr(
     assert [line.split()[1] for line in errors.splitlines() if line.startswith("step ")] == ["2", "4", "6"]
     assert " GB " in errors
     code, printed, errors = run(capsys, recipe, "--out", out, "--json")
-    assert (code, json.loads(printed)["step"], errors) == (0, 6, "going on from checkpoint-6\n")
+    assert (code, json.loads(printed)["step"], errors) == (0, 6, "resuming from checkpoint-6\n")
 
 
-def test_on_a_terminal_a_display_takes_the_place_of_the_lines(
+def test_on_a_terminal_a_display_replaces_the_lines(
     recipe: Path, tmp_path: Path, built: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = Console(file=io.StringIO(), force_terminal=True, width=100, highlight=False)
@@ -106,7 +106,7 @@ def test_on_a_terminal_a_display_takes_the_place_of_the_lines(
     assert not [line for line in text.splitlines() if line.startswith("step ")]
 
 
-def test_what_the_corpus_holds_out_is_measured_unless_other_text_is_named(
+def test_the_corpus_is_measured_on_its_own_held_out_text_unless_other_text_is_named(
     recipe: Path, built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     corpus = tmp_path / "corpus"
@@ -120,13 +120,13 @@ def test_what_the_corpus_holds_out_is_measured_unless_other_text_is_named(
     tables = tomllib.loads((tmp_path / "run" / "recipe.toml").read_text())
     assert tables["data"]["held_out"] == str(corpus / "held-out"), "the run's recipe tells all"
     code, _, errors = run(capsys, *arguments)
-    assert (code, "going on from checkpoint-6" in errors) == (0, True)
+    assert (code, "resuming from checkpoint-6" in errors) == (0, True)
     named = ("--set", f"data.held_out={built / 'corpus'}", "--out", tmp_path / "named")
     assert "measuring on" not in run(capsys, recipe, "--set", f"data.corpus={corpus}", *named)[2]
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "limit"])
-def test_a_full_disk_is_one_line_and_exit_1_and_the_same_command_goes_on(
+def test_a_full_disk_is_one_line_and_exit_1_and_the_same_command_resumes(
     recipe: Path,
     tmp_path: Path,
     kind: str,
@@ -148,11 +148,11 @@ def test_a_full_disk_is_one_line_and_exit_1_and_the_same_command_goes_on(
         assert (code, printed) == (1, "")
         [line] = [line for line in errors.splitlines() if line.startswith("glassbert: ")]
         assert errors.endswith(line + "\n")
-        assert "no space left on its disk; checkpoint-2 is whole" in line
+        assert "no space left on its disk; checkpoint-2 is intact" in line
         monkeypatch.undo()
         small.clear()
         code, printed, errors = run(capsys, recipe, "--out", out)
-        assert (code, "going on from checkpoint-2" in errors) == (0, True)
+        assert (code, "resuming from checkpoint-2" in errors) == (0, True)
         for name in ("last/model.safetensors", "metrics.jsonl"):
             assert (out / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
 
@@ -186,7 +186,7 @@ def test_bfloat16_trains_nearly_as_single_precision_does(
         ("data.held_out=nowhere", 3, "no manifest.json in nowhere"),
     ],
 )
-def test_a_setting_that_cannot_be_is_one_line_and_leaves_no_folder(
+def test_an_impossible_setting_is_one_line_and_leaves_no_folder(
     recipe: Path, tmp_path: Path, change: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if "cuda" in change and torch.cuda.is_available():
@@ -302,7 +302,7 @@ def test_a_folder_of_another_run_is_exit_2_and_keeps_what_it_holds(
     fails(capsys, 2, "is not empty and holds no run", recipe, "--out", tmp_path / "thesis")
 
 
-def test_a_run_that_is_asked_to_stop_is_exit_130_and_goes_on(
+def test_a_run_that_is_asked_to_stop_is_exit_130_and_resumes(
     recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch = Pretrain.batch
@@ -317,10 +317,10 @@ def test_a_run_that_is_asked_to_stop_is_exit_130_and_goes_on(
     assert (code, printed) == (130, "")
     assert errors.splitlines()[-1].startswith("glassbert: stopped at step 3, saved in ")
     monkeypatch.undo()
-    assert "going on from checkpoint-3" in run(capsys, recipe, "--out", tmp_path / "run")[2]
+    assert "resuming from checkpoint-3" in run(capsys, recipe, "--out", tmp_path / "run")[2]
 
 
-def test_a_second_run_in_the_same_folder_waits_for_the_first(
+def test_a_second_run_in_the_same_folder_is_refused_while_the_first_works(
     recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "run").mkdir()

@@ -54,7 +54,7 @@ def test_train_evaluate_and_predict(given: Path, tmp_path: Path, capsys: pytest.
     assert set(rows[0]) == {"label", "score", "scores", "tokens", "truncated"}
 
 
-def test_json_tells_the_result(given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_holds_the_result(given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     recipe = tmp_path / "recipe.toml"
     tables = f'[model]\nfolder = "{given / "model"}"\n[data]\ntrain = "{given / "train.tsv"}"\n'
@@ -67,7 +67,7 @@ def test_json_tells_the_result(given: Path, tmp_path: Path, capsys: pytest.Captu
     assert result["report"] == str(out / "report.html")
 
 
-def test_options_stand_for_settings_of_the_recipe() -> None:
+def test_options_are_settings_of_the_recipe() -> None:
     options = TrainOptions(
         model="demo", train=Path("a.tsv"), format="tsv", skip_bad=3, seeds=5, adapt=True, search=10.0
     )
@@ -87,7 +87,7 @@ def test_options_stand_for_settings_of_the_recipe() -> None:
         (["sing", "--model", "m"], 2, "sing"),
     ],
 )
-def test_what_is_missing_is_one_line(
+def test_a_missing_option_is_one_line(
     arguments: list[str],
     code: int,
     message: str,

@@ -77,7 +77,7 @@ def test_a_run_folder_holds_what_it_must(finished: Path) -> None:
     assert [json.loads(row)["step"] for row in evaluations] == [5, 10, 14]
 
 
-def test_run_json_tells_metrics_task_data_and_seed(finished: Path) -> None:
+def test_run_json_records_metrics_task_data_and_seed(finished: Path) -> None:
     told = read_json(finished / "best" / "run.json")
     assert {"accuracy", "f1", "mcc", "ece"} <= told["metrics"].keys()
     assert told["task"]["name"] == "classify"
@@ -87,7 +87,7 @@ def test_run_json_tells_metrics_task_data_and_seed(finished: Path) -> None:
     assert told["recipe"]["train"]["learning_rate"] == 3e-3
 
 
-def test_the_card_tells_labels_metrics_and_how_to_load(finished: Path) -> None:
+def test_the_card_shows_labels_metrics_and_how_to_load(finished: Path) -> None:
     card = (finished / "best" / "README.md").read_text(encoding="utf-8")
     assert "head: classify; labels: bad, good" in card
     assert f'"accuracy": {read_json(finished / "best" / "run.json")["metrics"]["accuracy"]}' in card
@@ -95,7 +95,7 @@ def test_the_card_tells_labels_metrics_and_how_to_load(finished: Path) -> None:
 
 
 @pytest.mark.parametrize(("step", "number"), [(0, signal.SIGTERM), (6, signal.SIGINT), (13, signal.SIGTERM)])
-def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
+def test_a_stopped_run_resumes_as_if_it_had_not_stopped(
     given: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, number: int
 ) -> None:
     signal_at(monkeypatch, step, number)
@@ -121,7 +121,7 @@ def test_other_settings_and_other_rows_are_another_run(given: Path, finished: Pa
         run(tmp_path, tmp_path / "out")
 
 
-def test_a_run_that_an_older_version_began_is_gone_on_with(
+def test_a_run_that_an_older_version_started_is_resumed(
     given: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, tables = tmp_path / "out", {"runs": {"seeds": 1}}
@@ -190,7 +190,7 @@ def test_patience_ends_a_run_early_and_for_good(given: Path, tmp_path: Path) -> 
     result = run(given, tmp_path / "out", told.append, train=settings, task={"metric": "accuracy"})
     assert result.step < 30
     assert result.step == (result.best_step or 0) + 4
-    assert any(line.startswith("no better since step") for line in told)
+    assert any(line.startswith("no improvement since step") for line in told)
     assert run(given, tmp_path / "out", train=settings, task={"metric": "accuracy"}).step == result.step
 
 
@@ -203,7 +203,7 @@ def test_of_equal_metrics_the_lower_loss_is_better(given: Path) -> None:
     assert is_best == [True, True, False, False, True]
 
 
-def test_a_head_for_other_labels_is_not_taken_over(given: Path, finished: Path) -> None:
+def test_a_head_for_other_labels_is_not_kept(given: Path, finished: Path) -> None:
     told: list[str] = []
     recipe = recipe_of(given, model={"start": str(finished / "best")})
     rows = read_rows("classify", recipe.data, lambda line: None)
@@ -215,7 +215,7 @@ def test_a_head_for_other_labels_is_not_taken_over(given: Path, finished: Path) 
     assert any("new, to be trained: classifier.bias, classifier.weight" in line for line in told)
 
 
-def test_shares_cut_and_unknown_are_told_before_the_first_step(given: Path, tmp_path: Path) -> None:
+def test_shares_cut_and_unknown_are_logged_before_the_first_step(given: Path, tmp_path: Path) -> None:
     rows = ["text\tlabel", "a b c d e f g h i\tgood", "\u7532\u4e59\tbad", "a\tgood", "b\tbad"]
     (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     recipe = recipe_of(given, data={"train": str(tmp_path / "train.tsv")}, task={"max_length": 8})
@@ -227,7 +227,7 @@ def test_shares_cut_and_unknown_are_told_before_the_first_step(given: Path, tmp_
     assert "train: 1 rows consist of unknown characters only; extend the vocabulary" in told
 
 
-def test_without_a_dev_file_some_rows_are_held_out_alike_every_time(given: Path, tmp_path: Path) -> None:
+def test_without_a_dev_file_the_same_rows_are_held_out_every_time(given: Path, tmp_path: Path) -> None:
     recipe = recipe_of(given, data={"dev": None, "dev_share": 0.2})
     told: list[str] = []
     rows, again = read_rows("classify", recipe.data, told.append), read_rows("classify", recipe.data, print)
@@ -252,7 +252,7 @@ def test_an_empty_dev_file_is_named(given: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_dev_rows_that_are_trained_on_are_told(given: Path, tmp_path: Path) -> None:
+def test_dev_rows_that_are_trained_on_are_reported(given: Path, tmp_path: Path) -> None:
     told: list[str] = []
     read_rows("classify", recipe_of(given, data={"dev": str(given / "train.tsv")}).data, told.append)
     assert "100 of 100 dev rows are training rows too: the metrics flatter the model" in told
@@ -267,7 +267,7 @@ def test_the_learning_rate_follows_the_width(given: Path) -> None:
     [
         ({"train": {"batch_sise": 8}}, r"unknown key train.batch_sise; did you mean train.batch_size"),
         ({"task": {"long_text": "middle"}}, "task.long_text='middle'; expected one of head, tail"),
-        ({"task": {"max_length": 600}}, "task.max_length=600 exceeds the 40 tokens that the model takes"),
+        ({"task": {"max_length": 600}}, "task.max_length=600 exceeds the 40 tokens that the model reads"),
         ({"task": {"metric": "beauty"}}, "task.metric='beauty'; expected one of loss, accuracy, "),
         ({"train": {"patience": -1}}, "train.patience=-1; expected 0 or more"),
         ({"runs": {"seeds": 0}}, "runs.seeds=0; expected at least 1"),
@@ -297,13 +297,15 @@ def test_a_recipe_may_name_a_model_as_a_command_may(given: Path, finished: Path)
     assert recipe_of(given, model={"start": str(finished)}).model.start == finished / "best"
 
 
-def test_a_second_run_in_the_same_folder_waits_for_the_first(given: Path, finished: Path) -> None:
+def test_a_second_run_in_the_same_folder_is_refused_while_the_first_works(
+    given: Path, finished: Path
+) -> None:
     with locked(finished, "the first"), pytest.raises(UserError, match="is in use by another run; wait"):
         run(given, finished)
     assert run(given, finished).is_finished
 
 
-def test_the_rows_that_were_measured_come_with_the_result(given: Path, finished: Path) -> None:
+def test_the_result_holds_the_rows_that_were_measured(given: Path, finished: Path) -> None:
     dev = run(given, finished).dev
     assert dev is not None
     assert (dev.name, len(dev.rows)) == (str(given / "dev.tsv"), NUM_DEV)

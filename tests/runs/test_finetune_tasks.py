@@ -121,7 +121,7 @@ def run_and_be_killed(given: Path, kind: str, out: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_run_of_any_task_that_is_stopped_or_killed_goes_on_to_the_same_bits(
+def test_a_run_of_any_task_that_is_stopped_or_killed_resumes_to_the_same_bits(
     finished: tuple[str, Path], given: Path, tmp_path: Path, number: int
 ) -> None:
     kind, straight = finished
@@ -277,7 +277,7 @@ def test_predictions_have_the_promised_shape(finished: tuple[str, Path]) -> None
         assert content["label"] is None
 
 
-def test_the_weights_of_a_task_are_read_with_care_and_told(
+def test_the_weights_of_a_task_are_checked_when_they_are_read(
     finished: tuple[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kind, out = finished

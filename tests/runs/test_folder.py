@@ -11,14 +11,14 @@ TABLES: dict[str, dict[str, Any]] = {"train": {"steps": 5, "keep": 2}}
 DATA = {"corpus": {"num_tokens": 10, "content_sha256": "a"}}
 
 
-def test_a_folder_goes_on_with_its_own_recipe_only(tmp_path: Path) -> None:
+def test_a_folder_resumes_only_its_own_recipe(tmp_path: Path) -> None:
     open_run(tmp_path / "run", TABLES)
     open_run(tmp_path / "run", {"train": {"steps": 5, "keep": 3}})
     with pytest.raises(UserError, match=r"holds a run with another train.steps \(5, now 6\)"):
         open_run(tmp_path / "run", {"train": {"steps": 6, "keep": 2}})
 
 
-def test_a_folder_with_other_things_is_not_taken(tmp_path: Path) -> None:
+def test_a_folder_with_other_things_is_not_claimed(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(UserError, match="is not empty and holds no run"):
         open_run(tmp_path, TABLES)
@@ -31,7 +31,7 @@ def test_a_claim_that_was_killed_can_be_made_again(tmp_path: Path) -> None:
     assert (tmp_path / RECIPE).is_file()
 
 
-def test_a_setting_that_came_after_the_run_began_does_not_stop_it(tmp_path: Path) -> None:
+def test_a_setting_that_did_not_exist_when_the_run_started_does_not_stop_it(tmp_path: Path) -> None:
     open_run(tmp_path, TABLES)
     newer = {"train": {**TABLES["train"], "patience": 0}}
     with pytest.raises(UserError, match="patience"):
@@ -65,7 +65,7 @@ def test_a_recipe_that_was_damaged_by_hand_is_one_line(tmp_path: Path) -> None:
         open_run(tmp_path, TABLES)
 
 
-def test_a_process_that_claims_at_the_same_moment_is_not_in_the_way(
+def test_two_processes_can_claim_the_folder_at_the_same_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_run(tmp_path, TABLES)

@@ -72,7 +72,7 @@ def test_a_wrong_setting_is_named(tmp_path: Path, change: str, message: str) -> 
         recipe(tmp_path, change)
 
 
-def test_what_is_missing_is_asked_for(tmp_path: Path) -> None:
+def test_a_missing_setting_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match="data.corpus is missing; set it in the recipe or with --set data.corpus="
     ):

@@ -54,7 +54,7 @@ def test_the_split_is_the_same_for_ever_where_no_label_is_lost() -> None:
 
 @pytest.mark.parametrize("make", [single, several, spanned])
 @pytest.mark.parametrize("num_rare", [1, 2, 3])
-def test_whichever_rows_have_a_rare_label_it_is_learnt(
+def test_a_rare_label_is_learned_whichever_rows_have_it(
     make: Callable[[int, str], Any], num_rare: int
 ) -> None:
     for rare in combinations(range(NUM_ROWS), num_rare):
@@ -66,7 +66,7 @@ def test_whichever_rows_have_a_rare_label_it_is_learnt(
         assert num_alone == (set(rare) <= set(DRAWN))
 
 
-def test_rows_that_stay_and_rows_on_both_sides_are_told(tmp_path: Path) -> None:
+def test_rows_that_stay_and_rows_on_both_sides_are_reported(tmp_path: Path) -> None:
     rows = [f"t\t{'rare' if number == DRAWN[0] else 'ab'[number % 2]}" for number in range(20)]
     (tmp_path / "train.tsv").write_text("\n".join(["text\tlabel", *rows, ""]))
     told: list[str] = []

@@ -5,7 +5,6 @@ import pytest
 
 from glassbert.config import TRANSLATOR_PRESETS, BertConfig
 from glassbert.errors import UserError
-from glassbert.interop.huggingface import build
 from glassbert.runs.pretrain import PretrainRecipe, make_model
 from glassbert.runs.start import BERT_PRESETS, StartModel, with_current_keys, with_model
 from glassbert.runs.translate import TranslateRecipe
@@ -65,7 +64,7 @@ def test_dropout_can_be_changed_in_every_run_and_the_shape_in_none(folder: Path,
     changed = {"start": str(folder), "hidden_dropout_prob": 0.3}
     assert make_model(pretraining(**changed), 80).config.encoder.hidden_dropout_prob == 0.3
     fine_tuning = recipe_of(write_inputs(tmp_path), model=changed).model
-    shape = build(fine_tuning.stored())[0].config.encoder
+    shape = fine_tuning.folder().build(changes=fine_tuning.dropout)[0].config.encoder
     assert (shape.hidden_dropout_prob, shape.attention_probs_dropout_prob) == (0.3, 0.0)
     fine_tuning.check_same(shape)
     for wrong, message in (
@@ -78,7 +77,7 @@ def test_dropout_can_be_changed_in_every_run_and_the_shape_in_none(folder: Path,
             recipe_of(tmp_path, model={"start": str(folder), **wrong}).model.check_same(shape)
 
 
-def test_neighbour_heads_are_for_fresh_models_and_do_not_keep_a_model_from_going_on(folder: Path) -> None:
+def test_neighbour_heads_are_for_fresh_models_and_ignored_otherwise(folder: Path) -> None:
     assert (
         make_model(pretraining(start=str(folder), neighbour_heads=True), 80).config.encoder.vocab_size == 80
     )

@@ -84,7 +84,7 @@ def test_seeds_give_mean_and_deviation_and_the_best_model(given: Path, tmp_path:
     assert load(out).predict(["a e"])
 
 
-def test_seeds_are_told_apart_by_their_loss_too(given: Path, tmp_path: Path) -> None:
+def test_seeds_can_be_compared_by_their_loss(given: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = run(given, out, train={**SHORT, "seed": 1}, task={"metric": "loss"}, runs={"seeds": 2})
     lowest = {}
@@ -157,7 +157,7 @@ def test_a_stop_within_one_of_several_runs_changes_no_bit(
     [{"runs": {"seeds": 2}}, {"adapt": {"epochs": 2.0, "max_length": 32, "batch_tokens": 256}}],
     ids=["seeds that are done", "an adaptation that was stopped"],
 )
-def test_rows_that_have_changed_since_are_another_run(tmp_path: Path, tables: dict[str, Any]) -> None:
+def test_rows_that_have_changed_are_another_run(tmp_path: Path, tables: dict[str, Any]) -> None:
     given, out = write_inputs(tmp_path), tmp_path / "out"
     with stopping(Pretrain, 1):
         run(given, out, train=SHORT, **tables)
@@ -208,7 +208,7 @@ def test_a_summary_of_one_run_has_no_deviation() -> None:
         ({"adapt": {"batch_tokens": -5}}, "adapt.batch_tokens=-5; expected more than 0"),
     ],
 )
-def test_what_is_wrong_is_said_before_the_folder_is_taken(
+def test_errors_are_reported_before_the_folder_is_claimed(
     given: Path, tmp_path: Path, tables: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):

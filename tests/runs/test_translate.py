@@ -89,7 +89,7 @@ def finished(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
 Finished = tuple[Path, RunResult, list[str]]
 
 
-def test_a_run_leaves_a_translator_that_tells_how_good_it_is(finished: Finished) -> None:
+def test_a_run_leaves_a_translator_that_records_how_good_it_is(finished: Finished) -> None:
     out, result, told = finished
     assert (result.is_finished, result.step, result.model) == (True, STEPS, out / "best")
     translator = load_translator(out)
@@ -108,7 +108,7 @@ def test_a_run_leaves_a_translator_that_tells_how_good_it_is(finished: Finished)
     assert {"cross_entropy", "bleu", "chrf"} == set(rows[-1]["evaluation"])
 
 
-def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
+def test_a_stopped_run_resumes_as_if_it_had_not_stopped(
     data: Path, tmp_path: Path, finished: Finished
 ) -> None:
     assert not run(tmp_path, tables(data), stop_at=1).is_finished
@@ -132,7 +132,7 @@ def test_a_finished_run_is_neither_trained_nor_measured_again(finished: Finished
     assert {name: (out / name).read_bytes() for name in FILES} == before
 
 
-def test_a_run_goes_on_though_its_recipe_lacks_settings_that_came_later(
+def test_a_run_resumes_though_its_recipe_lacks_newer_settings(
     finished: Finished, data: Path, tmp_path: Path
 ) -> None:
     out = shutil.copytree(finished[0], tmp_path / "run")
@@ -160,7 +160,7 @@ def test_the_average_is_the_mean_of_the_last_checkpoints(finished: Finished) -> 
     assert read_json(out / "averaged" / "run.json")["average_of"] == ["checkpoint-6", "checkpoint-8"]
 
 
-def test_what_stops_have_left_neither_enters_the_average_nor_pushes_out_a_part_of_it(
+def test_checkpoints_of_stops_neither_enter_the_average_nor_displace_a_part_of_it(
     data: Path, tmp_path: Path
 ) -> None:
     settings, straight, stopped = tables(data, save_every=4, evaluate_every=2), tmp_path / "a", tmp_path / "b"
@@ -174,7 +174,7 @@ def test_what_stops_have_left_neither_enters_the_average_nor_pushes_out_a_part_o
         assert (stopped / name).read_bytes() == (straight / name).read_bytes(), name
 
 
-def test_a_run_that_averages_checkpoints_goes_on_writing_the_same_ones(
+def test_a_run_that_averages_checkpoints_cannot_change_how_often_it_saves(
     finished: Finished, data: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=r"another train\.save_every \(3, now 4\), which decides what"):
@@ -231,9 +231,7 @@ def test_an_average_over_time_is_kept_as_everywhere(data: Path, tmp_path: Path) 
     assert not torch.equal(last["model.shared.weight"], raw["model.shared.weight"])
 
 
-def test_a_model_is_gone_on_with_in_its_own_vocabulary(
-    data: Path, tmp_path: Path, finished: Finished
-) -> None:
+def test_a_model_to_start_from_keeps_its_vocabulary(data: Path, tmp_path: Path, finished: Finished) -> None:
     settings = tables(data, steps=1, learning_rate=1e-9)
     del settings["vocabulary"], settings["task"]
     settings["model"] = {"start": str(finished[0] / "best")}
@@ -270,7 +268,7 @@ def test_without_dev_pairs_the_last_model_is_the_model(data: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["train", "dev"])
-def test_text_that_has_changed_stops_a_run_from_going_on(data: Path, tmp_path: Path, name: str) -> None:
+def test_a_run_is_not_resumed_on_text_that_has_changed(data: Path, tmp_path: Path, name: str) -> None:
     settings = tables(data, steps=1)
     path = Path(shutil.copy(settings["data"][name], tmp_path / f"{name}.tsv"))
     settings["data"][name] = str(path)
@@ -282,7 +280,7 @@ def test_text_that_has_changed_stops_a_run_from_going_on(data: Path, tmp_path: P
         run(tmp_path / "run", settings)
 
 
-def test_dev_pairs_that_are_too_long_count_in_the_scores_and_it_is_told(
+def test_dev_pairs_that_are_too_long_count_in_the_scores_and_are_reported(
     finished: Finished, data: Path, tmp_path: Path
 ) -> None:
     settings = tables(data)
@@ -309,7 +307,7 @@ def test_unknown_rules_of_bleu_are_refused_before_anything_is_done(data: Path, t
     assert not (tmp_path / "run").exists()
 
 
-def test_bad_rows_and_long_pairs_are_left_out_and_told(tmp_path: Path, data: Path) -> None:
+def test_bad_rows_and_long_pairs_are_left_out_and_reported(tmp_path: Path, data: Path) -> None:
     rows = [*sentence_pairs(100), ("one", " "), ("one " * 80, "uno")]
     settings = tables(data, steps=1)
     settings["data"] |= {"train": str(write_tsv(tmp_path / "train.tsv", rows)), "skip_bad": 1}
@@ -358,7 +356,7 @@ def test_a_small_model_learns_to_translate(data: Path, tmp_path: Path) -> None:
     assert translator.translate(["one two three."])[0].text == "\u00a1uno dos tres!"
 
 
-def test_a_second_run_in_the_same_folder_waits_for_the_first(data: Path, tmp_path: Path) -> None:
+def test_a_second_run_in_the_same_folder_is_refused_while_the_first_works(data: Path, tmp_path: Path) -> None:
     settings = tables(data, steps=1)
     tmp_path.joinpath("run").mkdir()
     with (

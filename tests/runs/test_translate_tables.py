@@ -31,7 +31,7 @@ def test_every_preset_has_a_shape(name: str) -> None:
     assert isinstance(config, LstmConfig) == name.startswith("lstm")
 
 
-def test_who_changes_the_depth_of_one_side_means_both() -> None:
+def test_a_depth_set_for_one_side_is_meant_for_both() -> None:
     config = recipe(model={"num_hidden_layers": 5}).config(500)
     assert isinstance(config, TransformerConfig)
     assert (config.encoder.num_hidden_layers, config.num_decoder_layers) == (5, 5)
@@ -85,7 +85,7 @@ def test_a_translator_brings_its_vocabulary_and_a_small_rate(tmp_path: Path) -> 
         ({"task": {"label_smoothing": 1.0}}, "task.label_smoothing=1.0"),
         ({"task": {"average_last": 0}}, "task.average_last=0; expected at least 1"),
         ({"train": {"keep": "x"}}, "train.keep='x'; expected int"),
-        ({"vocabulary": {"size": 0}}, "size=0 makes no sense"),
+        ({"vocabulary": {"size": 0}}, "size=0; expected 1 or more"),
         ({"data": {"train": "a", "skip_bad": "x"}}, "data.skip_bad='x'; expected int"),
     ],
 )

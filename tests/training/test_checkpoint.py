@@ -36,13 +36,15 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # The room that is left decides where the write fails: in a log, in the model or in the optimiser's file.
 @pytest.mark.parametrize("room", [0, 40_000, 250_000])
 @pytest.mark.parametrize("kind", ["tmpfs", "limit"])
-def test_a_full_disk_leaves_the_last_checkpoint_and_the_same_run_goes_on_when_there_is_room(
+def test_a_full_disk_leaves_the_last_checkpoint_and_the_run_resumes_when_there_is_room(
     tmp_path: Path, uninterrupted: Path, kind: str, room: int
 ) -> None:
     with disk(kind, tmp_path / "disk", 8_000_000) as small:
         folder = small.folder / "run"
         task = with_event(small_task(), 7, lambda: small.fill(room))
-        with pytest.raises(RunFailed, match=r"no space left on its disk; checkpoint-6 is whole: make room"):
+        with pytest.raises(
+            RunFailed, match=r"no space left on its disk; checkpoint-6 is intact: free some space"
+        ):
             run(folder, task)
         assert [path.name for path in checkpoints(folder)] == ["checkpoint-3", "checkpoint-6"]
         verify(folder / "checkpoint-6")
@@ -50,7 +52,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_the_same_run_goes_on_when_th
         small.clear()
         told: list[str] = []
         assert run(folder, told=told).is_finished
-        assert "going on from checkpoint-6" in told
+        assert "resuming from checkpoint-6" in told
         for name in SAME:
             assert (folder / name).read_bytes() == (uninterrupted / name).read_bytes(), name
 
@@ -105,7 +107,7 @@ def test_left_overs_are_swept_be_they_files_or_folders_and_nothing_else_is(tmp_p
     assert sorted(os.listdir(tmp_path)) == [".notes.old", "best"]
 
 
-def test_of_what_stops_have_left_the_checkpoint_to_go_on_from_stays(tmp_path: Path) -> None:
+def test_of_the_checkpoints_of_stops_the_one_to_resume_from_stays(tmp_path: Path) -> None:
     for step in (3, 4, 6, 7, 8):
         snapshot = Snapshot(Progress(step=step), {"weight": torch.zeros(1)})
         save_checkpoint(tmp_path, snapshot, lambda folder: None, keep=9)

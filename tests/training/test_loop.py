@@ -65,7 +65,7 @@ def test_a_run_leaves_a_model_that_loads(uninterrupted: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("step", [0, 4, 5, 11])
-def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
+def test_a_stopped_run_resumes_as_if_it_had_not_stopped(
     tmp_path: Path, uninterrupted: Path, step: int, number: int
 ) -> None:
     result = run(tmp_path, stopping_task(step, number))
@@ -75,7 +75,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
     assert_same_bytes(tmp_path, uninterrupted)
 
 
-def test_muon_goes_on_with_its_momentum(tmp_path: Path) -> None:
+def test_muon_resumes_with_its_momentum(tmp_path: Path) -> None:
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     run(whole, optimizer="muon")
     run(stopped, stopping_task(5, signal.SIGTERM), optimizer="muon")
@@ -104,22 +104,22 @@ def truncate(path: Path) -> None:
     "name", ["model.safetensors", "training.safetensors", "progress.json", "manifest.json"]
 )
 @pytest.mark.parametrize("harm", [damage_last_byte, truncate, Path.unlink])
-def test_a_damaged_checkpoint_is_passed_over_and_told(
+def test_a_damaged_checkpoint_is_skipped_and_reported(
     tmp_path: Path, stopped_after_8: Path, uninterrupted: Path, name: str, harm: object
 ) -> None:
     shutil.copytree(stopped_after_8, tmp_path, dirs_exist_ok=True)
     harm(tmp_path / "checkpoint-8" / name)  # type: ignore[operator]
     told: list[str] = []
     run(tmp_path, told=told)
-    assert any(line.startswith("passing over checkpoint-8: ") and name in line for line in told)
-    assert "going on from checkpoint-6" in told
+    assert any(line.startswith("skipping checkpoint-8: ") and name in line for line in told)
+    assert "resuming from checkpoint-6" in told
     assert_same_bytes(tmp_path, uninterrupted)
 
 
 def test_no_whole_checkpoint_is_an_error_not_a_fresh_start(tmp_path: Path) -> None:
     run(tmp_path, stopping_task(1, signal.SIGTERM))
     damage_last_byte(tmp_path / "checkpoint-2" / "model.safetensors")
-    with pytest.raises(ModelError, match="none of its 1 checkpoints is whole"):
+    with pytest.raises(ModelError, match="none of its 1 checkpoints is intact"):
         run(tmp_path)
 
 
@@ -172,24 +172,24 @@ def test_dropout_follows_the_seed(tmp_path: Path) -> None:
     assert losses[0, 0.0] == losses[1, 0.0]
 
 
-def test_the_run_is_told_in_run_json(tmp_path: Path) -> None:
+def test_run_json_describes_the_run(tmp_path: Path) -> None:
     run(tmp_path, steps=1)
     assert "glassbert" in read_json(tmp_path / "last" / "run.json")
 
 
-def test_a_budget_that_is_over_before_the_first_step_is_told(tmp_path: Path) -> None:
-    with pytest.raises(RunFailed, match=r"^train\.minutes=1e-06 were over before the first step") as caught:
+def test_a_budget_that_ends_before_the_first_step_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RunFailed, match=r"^train\.minutes=1e-06 ended before the first step") as caught:
         run(tmp_path, steps=None, minutes=1e-6)
     assert "\n" not in str(caught.value)
-    assert not (tmp_path / "last").exists(), "an untrained model is no result"
+    assert not (tmp_path / "last").exists(), "an untrained model is not a result"
 
 
-def test_a_run_whose_minutes_are_over_is_finished_when_it_has_learnt(tmp_path: Path) -> None:
+def test_a_run_whose_minutes_are_over_is_finished_when_it_has_learned(tmp_path: Path) -> None:
     run(tmp_path, steps=2)
     told: list[str] = []
     result = run(tmp_path, told=told, steps=None, minutes=1e-6)
     assert (result.is_finished, result.step) == (True, 2)
-    assert told == ["going on from checkpoint-2"]
+    assert told == ["resuming from checkpoint-2"]
 
 
 def test_a_run_that_the_clock_ends_is_evaluated_and_saved(
@@ -222,7 +222,7 @@ def test_a_run_stopped_before_it_was_measured_is_measured_when_its_minutes_are_o
     assert (tmp_path / "metrics.jsonl").read_bytes() == log, "what is measured stays so"
 
 
-def test_a_run_goes_on_in_any_thread(tmp_path: Path) -> None:
+def test_a_run_works_in_any_thread(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(run, tmp_path, steps=1).result().is_finished
 

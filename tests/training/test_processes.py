@@ -87,7 +87,7 @@ def test_two_processes_learn_what_one_learns_over_fifty_steps(tmp_path: Path, st
     assert_same_losses(tmp_path / "two", tmp_path / "one", 50)
 
 
-def test_a_sharded_checkpoint_goes_on_alone(tmp_path: Path, alone: Path) -> None:
+def test_a_sharded_checkpoint_is_resumed_by_one_process(tmp_path: Path, alone: Path) -> None:
     torchrun(tmp_path, strategy="fsdp", stop_after=6, **NO_DROPOUT)
     assert checkpoints(tmp_path)[-1].name == "checkpoint-6"
     assert run(tmp_path, **NO_DROPOUT).is_finished
@@ -97,7 +97,7 @@ def test_a_sharded_checkpoint_goes_on_alone(tmp_path: Path, alone: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_killed_process_is_started_again_and_goes_on(tmp_path: Path, alone: Path) -> None:
+def test_a_killed_process_is_started_again_and_resumes(tmp_path: Path, alone: Path) -> None:
     torchrun(tmp_path, options=("--max-restarts=2",), kill_rank_at=7, **NO_DROPOUT)
     assert (tmp_path / "killed").exists()
     assert metrics(tmp_path)[-1]["step"] == STEPS

@@ -42,7 +42,7 @@ OPTIONS = {"save_every": 1000, "evaluate_every": 1000, "log_every": 1}
 
 
 @pytest.mark.parametrize("length", [{"steps": 1000}, {"steps": None, "epochs": 5.0}])
-def test_a_run_that_goes_on_in_its_fourth_epoch_plans_no_other(
+def test_a_run_that_resumes_in_its_fourth_epoch_plans_no_other(
     tmp_path: Path, planned: list[int], length: dict[str, float | None]
 ) -> None:
     step = step_in_epoch(3)

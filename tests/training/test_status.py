@@ -13,7 +13,7 @@ READING = Status(
 )
 
 
-def test_a_line_tells_losses_rate_speed_memory_and_time_left() -> None:
+def test_a_line_shows_losses_rate_speed_memory_and_time_left() -> None:
     assert READING.line() == (
         "step 40  mlm_loss 6.5000  nsp_loss 0.6900  mlm_accuracy 0.1230  lr 2.00e-04  "
         "3,412 tokens/s (58% of peak)  1.23 GB  1:00 left"

@@ -32,7 +32,7 @@ def test_tensorboard_shows_what_metrics_jsonl_holds(tmp_path: Path) -> None:
     assert len(curve(tmp_path, "speed/tokens_per_s")) == STEPS
 
 
-def test_a_run_that_goes_on_shows_no_point_twice(tmp_path: Path) -> None:
+def test_a_resumed_run_shows_no_point_twice(tmp_path: Path) -> None:
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
     run(straight)
     run(stopped, with_event(small_task(), 7, lambda: os.kill(os.getpid(), signal.SIGTERM)))

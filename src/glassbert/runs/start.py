@@ -74,8 +74,7 @@ class StartModel:
     def check_same(self, found: BertConfig) -> None:
         """Refuse a BERT to start from that differs from what the recipe says about it."""
         sizes = {} if self.preset is None else {name: getattr(preset(self.preset), name) for name in SIZES}
-        shape = {name: value for name, value in self.fields.items() if name not in _DROPOUT}
-        self.check_values({**sizes, **shape}, vars(found))
+        self.check_values({**sizes, **self.fields}, vars(found))
 
     def check_values(self, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
         """Refuse a model to start from if a value of its config is not the one wanted."""

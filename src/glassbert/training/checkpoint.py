@@ -1,4 +1,4 @@
-"""Checkpoints: model folders with what a run needs to go on; whole, checked, never a pickle."""
+"""Checkpoints: model folders with the state to resume from; atomic, verified, never a pickle."""
 
 import os
 import re
@@ -32,12 +32,12 @@ TRAINING = "training.safetensors"
 _NAME = re.compile(r"checkpoint-(\d+)")
 _LEFT_OVER = re.compile(rf"\.(?P<name>.+)\.[0-9a-f]{{8}}\.(?P<ending>{'|'.join(LEFT_OVER_ENDINGS)})")
 MOMENTS = ("exp_avg", "exp_avg_sq", "momentum")
-"""What optimisers remember of a parameter: AdamW the first two, Muon the last."""
+"""What optimisers remember about a parameter: AdamW the first two, Muon the last."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands. The position in the data is the step."""
+    """How far a run is. The step is also the position in the data."""
 
     step: int = 0
     """Updates done."""
@@ -46,15 +46,15 @@ class Progress:
     best: float | None = None
     """Best value of the metric that chooses."""
     best_loss: float = 0.0
-    """The loss with it, which decides between equals."""
+    """The loss with it, which breaks ties."""
     best_step: int | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
-    """What the task shall be given back; see `RemembersData`."""
+    """What the trainable wants back; see `RemembersData`."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that a checkpoint holds beside the model folder."""
+    """Everything that a checkpoint holds beside the model."""
 
     progress: Progress
     tensors: Mapping[str, Tensor]
@@ -89,27 +89,27 @@ def save_checkpoint(run: Path, snapshot: Snapshot, write_model: Callable[[Path],
 
 @contextmanager
 def full_disk_reported(run: Path) -> Iterator[None]:
-    """Say what to do when there is no room for what a run writes."""
+    """Turn a full disk into an error that says what to do."""
     try:
         yield
     except Exception as error:
         if not is_disk_full(error):
             raise
         found = checkpoints(run)
-        kept = f"{found[-1].name} is whole" if found else "nothing was saved yet"
+        kept = f"{found[-1].name} is intact" if found else "nothing was saved yet"
         raise RunFailed(
-            f"{run}: no space left on its disk; {kept}: make room and run the same command again to go on"
+            f"{run}: no space left on its disk; {kept}: free some space and run the same command again"
         ) from None
 
 
 def sweep(run: Path) -> None:
-    """Clear away what a save that was killed has left in a run folder; what it moved aside goes back."""
+    """Remove what a killed save left in a run folder; move back what it had moved aside."""
     for path in list(run.glob(".*")):
         found = _LEFT_OVER.fullmatch(path.name)
         if found is None:
             continue
         if found["ending"] == "old" and not (run / found["name"]).exists():
-            # The kill came between the two renames of a replacement: this is the only whole folder.
+            # The kill came between the two renames of a replacement: this is the only complete folder.
             os.replace(path, run / found["name"])
         elif path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -118,7 +118,7 @@ def sweep(run: Path) -> None:
 
 
 def forget_stops(run: Path, save_every: int) -> None:
-    """Delete the checkpoints that stops have left between the regular ones, but for the one to go on from."""
+    """Delete the checkpoints that stops left between the regular ones, except the one to resume from."""
     newest = newest_good(run, lambda line: None)
     for path in checkpoints(run):
         if path == newest:
@@ -141,28 +141,28 @@ def verify(path: Path) -> None:
 
 
 def newest_good(run: Path, log: Callable[[str], None]) -> Path | None:
-    """Return the newest checkpoint that is whole; damaged ones are passed over and told."""
+    """Return the newest intact checkpoint; damaged ones are skipped and reported."""
     found = checkpoints(run)
     for path in reversed(found):
         try:
             verify(path)
         except ModelError as error:
-            log(f"passing over {path.name}: {error}")
+            log(f"skipping {path.name}: {error}")
             continue
         return path
     if found:
-        raise ModelError(f"{run}: none of its {len(found)} checkpoints is whole; delete them to start anew")
+        raise ModelError(f"{run}: none of its {len(found)} checkpoints is intact; delete them to start again")
     return None
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """Return what a checkpoint holds beside the model."""
+    """Read what a checkpoint holds beside the model."""
     data: dict[str, Any] = read_json(path / PROGRESS)
     return Snapshot(Progress(**data), load_file(path / TRAINING))
 
 
 def moments_of(optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str]) -> dict[str, Tensor]:
-    """Return the optimiser's memory under the names of its parameters."""
+    """Return the optimiser's moments under the names of its parameters."""
     return {
         f"optimizer.{moment}.{names[parameter]}": full(state[moment])
         for parameter, state in optimizer.state.items()
@@ -174,12 +174,12 @@ def moments_of(optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str]) ->
 def restore_moments(
     optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str], tensors: Mapping[str, Tensor], step: int
 ) -> None:
-    """Give the optimiser the memory that `moments_of` returned after ``step`` updates."""
+    """Give the optimiser the moments that `moments_of` returned after ``step`` updates."""
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             keys = {moment: f"optimizer.{moment}.{names[parameter]}" for moment in MOMENTS}
             optimizer.state[parameter] = {
-                # Where the fused optimiser keeps it: with the parameter.
+                # The fused optimiser keeps it on the parameter's device.
                 "step": torch.tensor(float(step), device=parameter.device),
                 **{moment: like(tensors[key], parameter) for moment, key in keys.items() if key in tensors},
             }

@@ -1,4 +1,4 @@
-"""What the machine can do and what it holds: the measured peak of its arithmetic, and memory."""
+"""Measurements of the machine: peak speed of its arithmetic, and memory."""
 
 import sys
 import time
@@ -7,7 +7,7 @@ import torch
 
 
 def measured_peak(device: torch.device, seconds: float = 0.2) -> float:
-    """Return the floating-point operations per second of a large matrix product, here and now."""
+    """Return the floating-point operations per second of a large matrix product, measured now."""
     a, b = torch.randn(1024, 768, device=device), torch.randn(768, 3072, device=device)
     torch.mm(a, b)
     best, ends_at = float("inf"), time.monotonic() + seconds
@@ -21,7 +21,7 @@ def measured_peak(device: torch.device, seconds: float = 0.2) -> float:
 
 
 def peak_memory(device: torch.device) -> int | None:
-    """Return the most bytes that this process has held, on the GPU if that is where it computes."""
+    """Return the peak memory of this process in bytes, on the GPU if it computes there."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     try:
@@ -34,6 +34,6 @@ def peak_memory(device: torch.device) -> int | None:
 
 
 def _wait_for(device: torch.device) -> None:
-    """Let the GPU finish what it was given; a CPU has finished when the call returns."""
+    """Wait until the GPU has finished; a CPU has finished when the call returns."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

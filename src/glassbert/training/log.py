@@ -1,14 +1,14 @@
-"""What a run tells: metrics.jsonl for programs, a live display or plain lines for people, curves.
+"""The log of a run: metrics.jsonl for programs, a live display or plain lines for people, curves.
 
-metrics.jsonl holds only what the run computes, so that it is the same to the byte however often the run was
-stopped; what the clock and the machine say goes to speed.jsonl.
+metrics.jsonl holds only what the run computes, so it is the same byte for byte however often the run was
+stopped; times and speeds go to speed.jsonl.
 """
 
 import json
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -17,7 +17,7 @@ from glassbert.errors import RunFailed
 from glassbert.storage import write_atomically
 from glassbert.training.checkpoint import full_disk_reported
 from glassbert.training.hardware import measured_peak, peak_memory
-from glassbert.training.status import Status
+from glassbert.training.status import Log, OnStatus, Status
 from glassbert.training.step import StepResult
 from glassbert.training.tensorboard import Curves
 
@@ -29,20 +29,20 @@ SPEED = "speed.jsonl"
 
 
 class RunLog:
-    """Writes the two logs of a run and tells the user how it goes."""
+    """Writes the two logs of a run and reports its status to the user."""
 
     def __init__(
         self,
         run: Path,
         state: "TrainState",
-        log: Callable[[str], None],
-        on_status: Callable[[Status], None] | None = None,
+        log: Log,
+        on_status: OnStatus | None = None,
     ) -> None:
         """Measure the machine.
 
         Args:
-            log: Receives lines.
-            on_status: Receives a reading after each step; without it, some of them are told as lines.
+            log: Receives lines for the user.
+            on_status: Receives the status after each step; without it, some of them are logged as lines.
         """
         self.run, self.state, self.log, self.on_status = run, state, log, on_status
         processes = state.processes
@@ -50,7 +50,7 @@ class RunLog:
         self._lines: dict[str, list[dict[str, Any]]] = {METRICS: [], SPEED: []}
         self._curves: Curves | None = None
         self._num_tokens = 0
-        # As many steps as make a line: when it was and how many tokens had been seen.
+        # Time and number of tokens after each of the last steps, as many as make up a line.
         self._marks = deque([(time.monotonic(), 0)], maxlen=state.settings.log_every + 1)
 
     def __enter__(self) -> Self:
@@ -63,21 +63,21 @@ class RunLog:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # What ended the run must not be hidden by a log that cannot be written.
+        # A log that cannot be written must not hide the error that ended the run.
         with suppress(RunFailed) if kind else nullcontext():
             self.flush()
 
     def step(self, result: StepResult, rate: float, counts: Mapping[str, int], *, is_last: bool) -> None:
-        """Take note of an update; every few of them become a line."""
+        """Record an update; every few of them become a line."""
         state = self.state
         self._num_tokens += counts["tokens"]
         self._marks.append((time.monotonic(), self._num_tokens))
         is_logged = is_last or state.step % state.settings.log_every == 0
         if not (is_logged or self.on_status):
             return
-        reading = self._reading(result, rate)
+        status = self._status(result, rate)
         if self.on_status:
-            self.on_status(reading)
+            self.on_status(status)
         if not is_logged:
             return
         row = {
@@ -86,24 +86,24 @@ class RunLog:
             "learning_rate": rate,
         }
         row |= {"grad_norm": result.grad_norm, **result.losses}
-        speed = {"tokens_per_s": round(reading.tokens_per_s, 1), "memory_bytes": reading.memory_bytes}
+        speed = {"tokens_per_s": round(status.tokens_per_s, 1), "memory_bytes": status.memory_bytes}
         self._lines[METRICS].append(row)
         self._lines[SPEED].append({"step": state.step, "elapsed_s": round(state.elapsed_s, 3), **speed})
         self._draw("train", row)
         self._draw("speed", speed)
         if not self.on_status:
-            self.log(reading.line())
+            self.log(status.line())
 
     def evaluation(self, metrics: Mapping[str, float]) -> None:
-        """Take note of an evaluation."""
+        """Record an evaluation."""
         if metrics:
             self._lines[METRICS].append({"step": self.state.step, "evaluation": dict(metrics)})
             self._draw("evaluation", metrics)
             self.log(self.state.trainable.verdict(metrics))
 
     def flush(self) -> None:
-        """Append the lines to the files; called before each checkpoint, so that none is lost."""
-        # Taken out first: what is written in part must not be written again after it.
+        """Append the lines to the files; called before each checkpoint, so that no line is lost."""
+        # Emptied first: lines that were partly written must not be written again after that.
         lines, self._lines = self._lines, {METRICS: [], SPEED: []}
         if not self.state.processes.is_main:
             return
@@ -121,12 +121,12 @@ class RunLog:
             points = {name: value for name, value in values.items() if value is not None and name != "step"}
             self._curves.add(group, points, self.state.step)
 
-    def _reading(self, result: StepResult, rate: float) -> Status:
+    def _status(self, result: StepResult, rate: float) -> Status:
         state = self.state
         (started_at, tokens_before), (ended_at, tokens_after) = self._marks[0], self._marks[-1]
         speed = (tokens_after - tokens_before) / max(ended_at - started_at, 1e-9)
         flops = speed * state.trainable.flops_per_token()
-        self.peak = max(self.peak, flops)  # it may have been measured while the machine was busy
+        self.peak = max(self.peak, flops)  # the machine may have been busy when the peak was measured
         return Status(
             step=state.step,
             num_steps=state.num_steps,
@@ -141,7 +141,7 @@ class RunLog:
 
 
 def forget_after(path: Path, step: int) -> None:
-    """Drop the lines after ``step``: the run goes on from there and will write them again."""
+    """Drop the lines after ``step``: the run resumes there and writes them again."""
     if not path.is_file():
         return
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -151,7 +151,7 @@ def forget_after(path: Path, step: int) -> None:
 
 
 def _step_of(line: str) -> float:
-    """Return the step of a line; one that a kill or a full disk cut off belongs to none."""
+    """Return the step of a line; infinity for one that a kill or a full disk cut off."""
     try:
         return int(json.loads(line)["step"]) if line.endswith("\n") else math.inf
     except ValueError:

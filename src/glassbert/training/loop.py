@@ -3,7 +3,7 @@
 import gc
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from glassbert.training.log import RunLog
 from glassbert.training.processes import Processes, say_nothing
 from glassbert.training.settings import TrainSettings
 from glassbert.training.state import TrainState
-from glassbert.training.status import Status
+from glassbert.training.status import Log, OnStatus
 from glassbert.training.trainable import Trainable
 
 
@@ -26,7 +26,7 @@ class TrainResult:
 
     step: int
     is_finished: bool
-    """False when a signal asked to stop; the same command goes on."""
+    """False when a signal stopped the run; the same command resumes it."""
     metrics: dict[str, float]
     """Of the last evaluation."""
     best: float | None
@@ -39,21 +39,21 @@ def train(
     run: Path,
     *,
     about: Mapping[str, Any],
-    log: Callable[[str], None],
-    on_status: Callable[[Status], None] | None = None,
+    log: Log,
+    on_status: OnStatus | None = None,
 ) -> TrainResult:
-    """Train ``task`` in the folder ``run``, from its newest checkpoint if it holds one.
+    """Train in the folder ``run``, from its newest checkpoint if there is one.
 
     Args:
-        about: What run.json shall say of every model of the run.
-        log: Receives remarks for the user.
-        on_status: Draws how the run stands after each step; without it, lines are told.
+        about: What run.json says about every model of the run.
+        log: Receives lines for the user.
+        on_status: Receives the status after each step; without it, some of them are logged as lines.
     """
     processes = Processes.join(settings)
     if not processes.is_main:
         log, on_status = say_nothing, None
     result = _train(processes, trainable, settings, run, about, log, on_status)
-    # The wrapper around the module must go before its processes part: were it the last to know the process
+    # The wrapper around the module must be freed before the processes part: as the last owner of the process
     # group, it would end the group's threads while holding the lock that they wait for.
     if processes.size > 1:
         gc.collect()
@@ -67,8 +67,8 @@ def _train(
     settings: TrainSettings,
     run: Path,
     about: Mapping[str, Any],
-    log: Callable[[str], None],
-    on_status: Callable[[Status], None] | None,
+    log: Log,
+    on_status: OnStatus | None,
 ) -> TrainResult:
     state = TrainState(trainable, settings, processes)
     if processes.is_main:
@@ -76,7 +76,7 @@ def _train(
     checkpoint = newest_good(run, log)
     if checkpoint is not None:
         state.resume(checkpoint)
-        log(f"going on from {checkpoint.name}")
+        log(f"resuming from {checkpoint.name}")
     metrics: dict[str, float] = {}
     with stop_signals() as stop, RunLog(run, state, log, on_status) as report:
 
@@ -87,7 +87,7 @@ def _train(
                 state.save_model(run / "best", about)
             return metrics
 
-        # Asked once a step: were it asked again, the clock could end the run without evaluating or saving it.
+        # Asked once a step: asked twice, the clock could end the run without evaluating or saving it.
         is_last = state.share_done >= 1.0 or _has_stalled(state)
         while not is_last:
             result, rate, counts = state.update()
@@ -97,21 +97,21 @@ def _train(
             if is_last or state.step % settings.evaluate_every == 0:
                 metrics = measure()
                 if _has_stalled(state) and not is_last:
-                    log(f"no better since step {state.progress.best_step}; the run ends early")
+                    log(f"no improvement since step {state.progress.best_step}; the run ends early")
                     is_last = True
             if is_last or should_stop or state.step % settings.save_every == 0:
                 report.flush()
                 state.save(run, about)
             if should_stop and not is_last:
-                log(f"stopped after step {state.step}; the same command goes on from there")
+                log(f"stopped after step {state.step}; the same command resumes from there")
                 return TrainResult(state.step, False, metrics, state.progress.best, state.progress.best_step)
         if not state.step:
             raise RunFailed(
-                f"train.minutes={settings.minutes} were over before the first step and nothing was learnt; "
-                "give more, and another folder with --out"
+                f"train.minutes={settings.minutes} ended before the first step; allow more, and name another "
+                "folder with --out"
             )
         if state.progress.best_step is None and not metrics:
-            # Stopped before the first evaluation, and the minutes went by before the run could go on.
+            # Stopped before the first evaluation, and its minutes were over before it was resumed.
             metrics = measure()
             if metrics:
                 report.flush()
@@ -121,7 +121,7 @@ def _train(
 
 
 def _has_stalled(state: TrainState) -> bool:
-    """Whether as many evaluations as the settings have patience for brought nothing better."""
+    """Whether the last `patience` evaluations brought no improvement."""
     settings, best_step = state.settings, state.progress.best_step
     if not settings.patience or best_step is None:
         return False
@@ -130,12 +130,12 @@ def _has_stalled(state: TrainState) -> bool:
 
 @dataclass
 class Stop:
-    """Whether somebody asked the run to stop."""
+    """Whether a signal asked the run to stop."""
 
     is_asked: bool = False
 
     def ask(self, number: int, frame: FrameType | None) -> None:
-        """Take a signal; a second Ctrl-C does not wait for the step to end."""
+        """Handle a signal; a second Ctrl-C does not wait for the step to end."""
         if self.is_asked and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.is_asked = True
@@ -143,10 +143,10 @@ class Stop:
 
 @contextmanager
 def stop_signals() -> Iterator[Stop]:
-    """Turn SIGTERM and Ctrl-C into a wish to stop after the current step."""
+    """Turn SIGTERM and Ctrl-C into a request to stop after the current step."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
-        yield stop  # only the main thread may take signals; whoever runs this in another has its own ways
+        yield stop  # only the main thread can handle signals
         return
     before = {number: signal.signal(number, stop.ask) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -1,4 +1,4 @@
-"""Muon: the matrices of the blocks move by their momentum made orthogonal; everything else by AdamW.
+"""Muon: matrices of the blocks move along their orthogonalised momentum; everything else is AdamW's.
 
 The gradient of a weight matrix has a few strong directions, and AdamW follows them. With all singular values
 set to one, weak directions are learned as well (Jordan et al., 2024, "Muon: an optimizer for hidden layers").
@@ -19,12 +19,12 @@ _NUM_ITERATIONS = 5
 
 
 class Muon(torch.optim.AdamW):
-    """AdamW but for the groups with `is_orthogonal`, whose parameters are matrices."""
+    """AdamW, except for the groups with `is_orthogonal`, whose parameters are matrices."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Update every parameter that has a gradient."""
-        assert closure is None, "the engine has its gradients already"
+        assert closure is None, "the engine computes the gradients"
         gradients = {
             parameter: parameter.grad
             for group in self.param_groups
@@ -33,7 +33,7 @@ class Muon(torch.optim.AdamW):
             if parameter.grad is not None
         }
         for parameter in gradients:
-            parameter.grad = None  # AdamW passes over what has none
+            parameter.grad = None  # AdamW skips parameters without one
         super().step()
         for group in self.param_groups:
             if group["is_orthogonal"]:
@@ -46,7 +46,7 @@ class Muon(torch.optim.AdamW):
     def _move(
         self, matrices: Sequence[Tensor], group: dict[str, Any], gradients: dict[Tensor, Tensor]
     ) -> None:
-        """Move the matrices of a group; those of one shape are made orthogonal together."""
+        """Move the matrices of a group; matrices of one shape are orthogonalised together."""
         rate = group["lr"] * MATRIX_RATE
         by_shape: dict[torch.Size, list[Tensor]] = {}
         for matrix in matrices:

@@ -47,7 +47,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 class Average:
-    """A running average of the weights, which can stand in for them."""
+    """A running average of the weights, which can be swapped with them."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], decay: float) -> None:
         self.parameters: list[Tensor] = list(parameters)

@@ -1,4 +1,4 @@
-"""One process or many: who we are, and what we do together. `torchrun` starts the many."""
+"""One process or many, which `torchrun` starts: which one this is, and what they do together."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -19,12 +19,12 @@ from glassbert.training.settings import Strategy, TrainSettings
 
 
 def is_main_process() -> bool:
-    """Tell whether this process writes and talks, also before it has met the others."""
+    """Return whether this process writes files and logs; works before the processes have joined."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def say_nothing(line: str) -> None:
-    """Leave the talking to the main process."""
+    """Ignore a line: only the main process logs."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Processes:
 
     @classmethod
     def join(cls, settings: TrainSettings) -> "Processes":
-        """Meet the processes that torchrun started; alone when it did not."""
+        """Join the processes that torchrun started, if it did."""
         size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
         device = choose_device(settings.device)
         if size > 1 and not dist.is_initialized():
@@ -46,17 +46,17 @@ class Processes:
         return cls(rank, size, device)
 
     def leave(self) -> None:
-        """Part from the peers."""
+        """Leave the group of processes."""
         if dist.is_initialized():
             dist.destroy_process_group()
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes files and talks to the user."""
+        """Whether this process writes files and logs."""
         return self.rank == 0
 
     def wrap(self, module: nn.Module, strategy: Strategy, blocks: Iterable[nn.Module]) -> nn.Module:
-        """Return ``module`` as the processes share it: copies that exchange gradients, or shards."""
+        """Return ``module`` wrapped for the processes: copies that exchange gradients, or shards."""
         module.to(self.device)
         if self.size == 1:
             return module
@@ -69,7 +69,7 @@ class Processes:
         return module
 
     def sum(self, values: dict[str, float]) -> dict[str, float]:
-        """Add up each value over the processes."""
+        """Return the sum of each value over the processes."""
         if self.size == 1:
             return values
         total = torch.tensor(list(values.values()), dtype=torch.float64, device=self.device)
@@ -81,7 +81,7 @@ class Processes:
         return self.size > 1 and self.sum({"flag": float(flag)})["flag"] > 0 or flag
 
     def run_on_main(self, work: Callable[[], Any]) -> None:
-        """Let the main process work while the others wait; its failure is everybody's."""
+        """Run ``work`` on the main process while the others wait; if it fails, all of them fail."""
         error: BaseException | None = None
         if self.is_main:
             try:
@@ -93,7 +93,7 @@ class Processes:
 
 
 def reshard(module: nn.Module) -> None:
-    """Let go of weights that a forward pass without a backward one has left gathered: they may be stale."""
+    """Free weights that a forward pass without a backward pass left gathered: they may be stale."""
     for part in module.modules():
         if isinstance(part, FSDPModule):
             part.reshard()
@@ -108,10 +108,10 @@ def like(tensor: Tensor, parameter: Tensor) -> Tensor:
 
 
 def _own_store() -> PrefixStore | None:
-    """Return where processes find each other, apart from what an attempt that died has left there.
+    """Return a store in which the processes of this attempt find each other.
 
-    torch 2.13 takes for granted that each attempt has a store of its own. With torchrun's agent it has not:
-    processes that were started again looked for their dead predecessors.
+    torch 2.13 assumes that each attempt has its own store. With torchrun's agent that is not so: restarted
+    processes looked for their dead predecessors.
     """
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT")
     if attempt is None or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
@@ -121,7 +121,7 @@ def _own_store() -> PrefixStore | None:
 
 
 def choose_device(wanted: str) -> torch.device:
-    """Return where this process computes; refuse a GPU that is not there."""
+    """Return the device of this process; refuse a GPU that does not exist."""
     if wanted == "cuda" and not torch.cuda.is_available():
         raise UserError("train.device is 'cuda', but torch sees no GPU; use 'cpu' or 'auto'")
     if wanted == "cpu" or not torch.cuda.is_available():

@@ -1,4 +1,4 @@
-"""How a run is trained: the `[train]` table of a recipe."""
+"""How a run is trained."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ Optimizer = Literal["adamw", "muon"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings:
-    """One of steps, epochs and minutes ends the run."""
+    """The `[train]` table of a recipe. One of steps, epochs and minutes ends the run."""
 
     steps: int | None = None
     """Number of updates."""
     epochs: float | None = None
     """Passes over the data."""
     minutes: float | None = None
-    """Wall-clock budget; the schedule then follows the clock, and the run is not reproducible to the bit."""
+    """Wall-clock budget; the schedule then follows the clock, and the run is not reproducible bit for bit."""
     batch_tokens: int = 8192
     """Real tokens of one update, over all processes."""
     micro_tokens: int = 8192
@@ -42,11 +42,11 @@ class TrainSettings:
     epsilon: float = 1e-8
     """Added to AdamW's denominator."""
     max_grad_norm: float = 1.0
-    """Gradients are scaled down to this norm; 0 leaves them."""
+    """Gradients are scaled down to this norm; 0 leaves them as they are."""
     layer_decay: float = 1.0
     """Learning rate of a block relative to the block above it."""
     ema_decay: float = 0.0
-    """Keep a running average of the weights with this memory and evaluate and save it; 0 keeps none."""
+    """Decay of a running average of the weights, which is then evaluated and saved; 0 keeps none."""
     seed: int = 0
     """Of the data order, the masks, the dropout and the fresh weights."""
     save_every: int = 500
@@ -56,7 +56,7 @@ class TrainSettings:
     evaluate_every: int = 500
     """Steps between evaluations; the end of the run is always evaluated."""
     patience: int = 0
-    """Evaluations without a better one after which the run ends; 0 lets it go to its end."""
+    """Evaluations without improvement after which the run ends early; 0: never."""
     log_every: int = 10
     """Steps between lines of metrics.jsonl."""
     strategy: Strategy = "ddp"
@@ -106,7 +106,7 @@ class TrainSettings:
                 raise UserError(f"train.{name}={getattr(self, name)}; expected 0 or more")
 
     def num_steps(self, steps_in_epochs: Callable[[float], int]) -> int | None:
-        """Return the updates of the whole run; None when the clock ends it."""
+        """Return the updates of the whole run; None if the clock ends it."""
         if self.minutes is not None:
             return None
         return self.steps or steps_in_epochs(self.epochs or 1.0)

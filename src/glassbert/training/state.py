@@ -1,4 +1,4 @@
-"""A run in memory: the module, its optimiser, where it stands; and how that goes to disk and back."""
+"""A run in memory: the module, its optimiser and its progress; how they are saved and restored."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ _SEED_STEP, _SEED_RANK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
 
 
 class TrainState:
-    """What changes while a run goes on."""
+    """Everything that changes during a run."""
 
     def __init__(self, trainable: Trainable, settings: TrainSettings, processes: Processes) -> None:
         self.trainable, self.settings, self.processes = trainable, settings, processes
@@ -44,15 +44,17 @@ class TrainState:
         self.average = (
             Average(trainable.module.parameters(), settings.ema_decay) if settings.ema_decay else None
         )
-        # Taken now: a sharded module shows other parameters while it computes.
+        # Now: a sharded module has other parameters while it computes.
         self.names: dict[Tensor, str] = {p: name for name, p in trainable.module.named_parameters()}
         self.progress = Progress()
         self._elapsed_before_s, self._started_at = 0.0, time.monotonic()
 
     @cached_property
     def num_steps(self) -> int | None:
-        """Updates of the whole run; None when the clock ends it. Known late: epochs may have to be planned to
-        count them, but not those that an earlier session has counted."""
+        """Updates of the whole run; None if the clock ends it.
+
+        Computed late: counting epochs may mean planning them, except those that an earlier session counted.
+        """
         return self.settings.num_steps(self.trainable.steps_in_epochs)
 
     @property
@@ -77,7 +79,7 @@ class TrainState:
 
     @property
     def left_s(self) -> float:
-        """How long the run will still take if it goes on as it did; asks no other process."""
+        """Estimated time to the end, at the speed so far; asks no other process."""
         if self.settings.minutes is not None:
             return max(0.0, 60 * self.settings.minutes - self.elapsed_s)
         assert self.num_steps is not None
@@ -92,7 +94,7 @@ class TrainState:
             settings.schedule, settings.warmup, self._progress_of_update()
         )
         set_rate(self.optimizer, rate)
-        # Dropout is a function of the step too, so that no generator has to be saved.
+        # Dropout is a function of the step, too: no generator has to be saved.
         torch.manual_seed((settings.seed + step * _SEED_STEP + self.processes.rank * _SEED_RANK) % 2**63)
         self.module.train()
         try:
@@ -123,7 +125,7 @@ class TrainState:
         value, best = metrics.get(name), self.progress.best
         if value is None or (best is not None and (value < best if is_higher_better else value > best)):
             return False
-        # A few hundred rows give many evaluations the same accuracy; the loss still tells them apart.
+        # On a few hundred rows many evaluations have the same accuracy; the loss still differs.
         loss = metrics.get("loss", 0.0)
         if value == best and loss >= self.progress.best_loss:
             return False
@@ -152,7 +154,7 @@ class TrainState:
         return metrics
 
     def save(self, run: Path, about: Mapping[str, Any]) -> None:
-        """Write a checkpoint to go on from."""
+        """Write a checkpoint to resume from."""
         weights, tensors = self._weights(), moments_of(self.optimizer, self.names)
         if self.average:
             values = zip(self.names.values(), self.average.values, strict=True)
@@ -167,7 +169,7 @@ class TrainState:
             self.processes.run_on_main(lambda: save_checkpoint(run, snapshot, write, keep=self.settings.keep))
 
     def save_model(self, out: Path, about: Mapping[str, Any]) -> None:
-        """Write a model folder to use: the averaged weights, if any are kept."""
+        """Write a model folder, with the averaged weights if they are kept."""
         with self.averaged():
             weights = self._weights()
 
@@ -179,7 +181,7 @@ class TrainState:
             self.processes.run_on_main(write)
 
     def resume(self, checkpoint: Path) -> None:
-        """Go on from a checkpoint as if the run had never stopped."""
+        """Continue from a checkpoint as if the run had never stopped."""
         weights = self.trainable.read_weights(checkpoint)
         with torch.no_grad():
             for parameter, name in self.names.items():
@@ -196,21 +198,21 @@ class TrainState:
         self._elapsed_before_s, self._started_at = snapshot.progress.elapsed_s, time.monotonic()
 
     def _progress_of_update(self) -> float:
-        """Return the middle way: neither the first nor the last update has a rate of zero."""
+        """Return the schedule position of this update, kept off both ends so that the rate is never 0."""
         if self.settings.minutes is not None:
             return max(1e-6, self.share_done)
         assert self.num_steps is not None
         return (self.step + 1) / (self.num_steps + 1)
 
     def _own_parts(self, batch: Any, num_tokens: int) -> list[Any]:
-        """Return this process's share of the batch, in parts that fit the memory."""
+        """Return this process's share of the batch, in parts that fit in memory."""
         shares = self.trainable.split(batch, self.processes.size)
         if len(shares) < self.processes.size:
             raise RunFailed(
                 f"a batch of {len(shares)} examples cannot be shared by {self.processes.size} processes"
             )
         num_parts = -(-num_tokens // (self.processes.size * self.settings.micro_tokens))
-        # As many on each process: shards of a model are gathered once per part, by all together.
+        # The same number on each process: all of them gather the shards of a model together, once per part.
         num_parts = min(len(self.trainable.split(share, num_parts)) for share in shares)
         return list(self.trainable.split(shares[self.processes.rank], num_parts))
 

@@ -15,10 +15,10 @@ from glassbert.model.sharded import full
 
 @dataclass(frozen=True)
 class StepResult:
-    """What an update measured."""
+    """Measurements of one update."""
 
     losses: dict[str, float]
-    """Mean over the whole step of each loss, and of whatever else the module counts."""
+    """Mean over the whole step of each loss and of whatever else the module counts."""
     grad_norm: float
     """Before clipping."""
 
@@ -39,9 +39,9 @@ def train_step(
     """Accumulate the gradient over ``parts`` and update once.
 
     Args:
-        counts: What each loss is divided by: the targets of the whole step on all processes. Parts with few
-            targets must not weigh more.
-        gradient_scale: Number of processes, where gradients are averaged over them.
+        counts: What each loss is divided by: the targets of the whole step, over all processes. Otherwise
+            parts with few targets would weigh more.
+        gradient_scale: The number of processes, if gradients are averaged over them.
     """
     optimizer.zero_grad(set_to_none=True)
     totals: dict[str, float] = {}
@@ -63,7 +63,7 @@ def train_step(
 
 
 def _blame(module: nn.Module, losses: Mapping[str, float]) -> str:
-    """Name what is not finite; the weights are still those from before the step."""
+    """Return what is not finite, for the error; the weights are still those from before the step."""
     bad_losses = [name for name, value in losses.items() if not math.isfinite(value)]
     for name, parameter in module.named_parameters():
         if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
@@ -76,7 +76,7 @@ def _blame(module: nn.Module, losses: Mapping[str, float]) -> str:
 
 
 def _without_sync(module: nn.Module, *, is_last: bool) -> AbstractContextManager[Any]:
-    """Let processes exchange gradients once per step, after the last part."""
+    """Make processes exchange gradients only once per step, after the last part."""
     if is_last or not hasattr(module, "no_sync"):
         return nullcontext()
     return module.no_sync()  # type: ignore[operator]

@@ -1,7 +1,7 @@
 """The curves of a run for TensorBoard, if it is installed.
 
-The events are written here and now: the writer that comes with torch has a thread, which meets a full disk on
-its own, and which a checkpoint would have to wait for.
+Events are written synchronously: torch's writer has a thread of its own, in which a full disk would go unseen
+and which a checkpoint would have to wait for.
 """
 
 import time
@@ -13,11 +13,11 @@ FOLDER = "tensorboard"
 
 
 class Curves:
-    """Writes points under RUN/tensorboard; does nothing where TensorBoard is not installed."""
+    """Writes points under RUN/tensorboard; does nothing if TensorBoard is not installed."""
 
     def __init__(self, run: Path, step: int) -> None:
-        """Go on after ``step``."""
-        # A new file for each session: what a kill has cut off in the last one does not spoil it.
+        """Start after ``step``."""
+        # A new file for each session: a record that a kill cut off in the last one does not matter then.
         self._path = run / FOLDER / f"events.out.tfevents.{time.time_ns()}"
         self._step = step
         self._points: list[tuple[str, float, int, float]] = []
@@ -49,14 +49,14 @@ class Curves:
                 writer.write(event.SerializeToString())
 
     def _opening(self) -> list[Any]:
-        """Return what a file of events begins with."""
+        """Return the first events of a file."""
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 
         start = SessionLog(status=SessionLog.START)
         return [
             Event(wall_time=time.time(), file_version="brain.Event:2"),
-            # A session that was killed has points after its last checkpoint, which this one will write again:
-            # TensorBoard drops all from the step on with which a session starts.
+            # A session that was killed has points after its last checkpoint, which this one writes again:
+            # TensorBoard drops all points from the step on at which a session starts.
             Event(wall_time=time.time(), step=self._step + 1, session_log=start),
         ]
 

@@ -1,4 +1,4 @@
-"""The protocol that every task follows; the engine knows nothing else of it."""
+"""What the engine trains: the only thing it knows about a task."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class Trainable(Protocol):
-    """Something the engine can train. Data is a pure function of the step, so a run can go on anywhere."""
+    """Something the engine can train. Data is a pure function of the step, so a run can resume anywhere."""
 
     @property
     def module(self) -> nn.Module:
@@ -19,17 +19,17 @@ class Trainable(Protocol):
 
     @property
     def loss_weights(self) -> Mapping[str, float]:
-        """How much each loss counts in the total."""
+        """The weight of each loss in the total."""
 
     @property
     def best_by(self) -> tuple[str, bool]:
-        """The evaluation metric that tells the best checkpoint, and whether higher is better."""
+        """The evaluation metric that chooses the best weights, and whether higher is better."""
 
     def batch(self, step: int) -> Any:
         """Return the whole batch of ``step``, the same on every process."""
 
     def split(self, batch: Any, num_parts: int) -> Sequence[Any]:
-        """Divide a batch into parts of nearly equal work; fewer when there are too few examples."""
+        """Split a batch into parts of nearly equal work; into fewer if there are too few examples."""
 
     def counts(self, batch: Any) -> Mapping[str, int]:
         """Return what each of the module's sums is divided by, and the number of `tokens`."""
@@ -41,10 +41,10 @@ class Trainable(Protocol):
         """Return the number of steps that ``num_epochs`` take."""
 
     def evaluate(self) -> dict[str, float]:
-        """Measure the module on held-out data; no entry when there is none."""
+        """Measure the module on held-out data; empty if there is none."""
 
     def verdict(self, metrics: Mapping[str, float]) -> str:
-        """Say in one line what the metrics mean."""
+        """Return one line on what the metrics mean."""
 
     def save(self, folder: Path, weights: Mapping[str, Tensor], run: Mapping[str, Any]) -> None:
         """Write a model folder with ``weights``, named as the module's; ``run`` goes into run.json."""
@@ -53,21 +53,21 @@ class Trainable(Protocol):
         """Return the weights of a folder that `save` wrote, named as the module's."""
 
     def depth_of(self, name: str) -> int:
-        """Return how deep a parameter lies, 0 for embeddings, for layer-wise learning rates."""
+        """Return the depth of a parameter, 0 for embeddings, for layer-wise learning rates."""
 
     def blocks(self) -> Sequence[nn.Module]:
-        """Return the modules that are sharded one by one."""
+        """Return the modules to shard one by one."""
 
     def flops_per_token(self) -> float:
-        """Return the operations of training on one token, for the share of the machine's peak."""
+        """Return the floating-point operations of training on one token."""
 
 
 @runtime_checkable
 class RemembersData(Protocol):
-    """A task that finds its place in the data faster with what an earlier session learned about it."""
+    """A trainable that finds its place in the data faster with what an earlier session learned about it."""
 
     def data_state(self) -> dict[str, Any]:
-        """Return what a checkpoint shall keep, as JSON has it."""
+        """Return what a checkpoint should keep, as JSON."""
 
     def restore_data_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `data_state` returned; nothing that is computed may depend on it."""
+        """Restore what `data_state` returned; no result may depend on it."""
