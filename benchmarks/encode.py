@@ -142,7 +142,7 @@ def glassbert_runs(folder: Path, ids: list[list[int]]) -> dict[str, Run]:
     import torch
 
     from glassbert.inference.engine import Engine
-    from glassbert.inference.model import load
+    from glassbert.inference.loading import load
     from glassbert.text.wordpiece.tokenizer import Encoding
 
     torch.set_num_threads(THREADS)

@@ -4,7 +4,7 @@ import torch
 import transformers
 
 import glassbert
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from glassbert.model.layout import Batch
 from glassbert.model_names import model_folder
 from glassbert.storage import read_json

@@ -1,10 +1,18 @@
-"""The Python door: which names are public, and that examples and documents need no others."""
+"""The Python door: which names are public, that they take any path, that examples need no others."""
 
 import ast
+import inspect
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import glassbert
+import glassbert as gb
+from helpers.oracles import make_oracle, save_oracle
+from helpers.sentence_pairs import sentence_pairs, write_arbitrary_translator, write_tsv
 
 ROOT = Path(__file__).parents[1]
 GLOSSARY = ROOT / "docs" / "glossary.md"
@@ -76,6 +84,96 @@ def test_type_checkers_see_the_names_that_users_get() -> None:
         for alias in node.names
     }
     assert seen == {name: f"glassbert.{home}" for name, home in glassbert._HOMES.items()}
+
+
+TRAINED_ON = {"steps": 1, "log_every": 1}
+# Each public callable that takes a path; ``at`` makes a path of a name in the folder, as a str or as a Path.
+CALLS: dict[str, Callable[[Callable[[str], Any]], Any]] = {
+    "Corpus.open": lambda at: gb.Corpus.open(at("corpus")),
+    "Model": lambda at: gb.Model(
+        gb.load(at("bert")).network, gb.Tokenizer.load(at("bert")), folder=at("bert")
+    ),
+    "Model.evaluate": lambda at: gb.load(at("classifier"), gb.Model).evaluate(at("rows.tsv")),
+    "Model.save": lambda at: gb.load(at("bert"), gb.Model).save(at("new")),
+    "Tokenizer.load": lambda at: gb.Tokenizer.load(at("bert")),
+    "Tokenizer.save": lambda at: gb.Tokenizer.load(at("bert")).save(at("new")),
+    "Translator": lambda at: gb.Translator(
+        gb.load(at("translator")).network, gb.load(at("translator")).tokenizer, folder=at("translator")
+    ),
+    "Translator.evaluate": lambda at: gb.load(at("translator"), gb.Translator).evaluate(at("pairs.tsv")),
+    "Translator.export_ctranslate2": lambda at: gb.load(at("translator")).export_ctranslate2(at("new")),
+    "Translator.save": lambda at: gb.load(at("translator")).save(at("new")),
+    "Vocabulary.load": lambda at: gb.Vocabulary.load(at("bert/vocab.txt")),
+    "Vocabulary.save": lambda at: gb.Vocabulary.load(at("bert/vocab.txt")).save(at("new.txt")),
+    "build_corpus": lambda at: gb.build_corpus(
+        [at("text.txt")], tokenizer=at("bert"), out=at("new"), segmenter=at("words.txt")
+    ),
+    "check_corpus": lambda at: gb.check_corpus(at("text.txt"), tokenizer=at("bert")),
+    "convert": lambda at: gb.convert(at("bert"), at("new")),
+    "evaluate": lambda at: gb.evaluate(at("classifier"), at("rows.tsv")),
+    "extend_vocabulary": lambda at: gb.extend_vocabulary(at("bert"), at("words.txt"), at("new")),
+    "learn_vocabulary": lambda at: gb.learn_vocabulary(at("text.txt"), size=16, out=at("new")),
+    "load": lambda at: gb.load(at("bert")),
+    "params": lambda at: gb.params(at("bert")),
+    "pretrain": lambda at: gb.pretrain(
+        at("corpus"), model=at("bert"), out=at("new"), max_length=40, **TRAINED_ON
+    ),
+    "segmenter": lambda at: gb.segmenter(at("words.txt")),
+    "train": lambda at: gb.train(
+        "classify", model=at("bert"), train=at("rows.tsv"), dev=at("rows.tsv"), out=at("new"), **TRAINED_ON
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with one of each thing that a public callable reads."""
+    tmp_path = tmp_path_factory.mktemp("inputs")
+    save_oracle(make_oracle("BertForPreTraining"), tmp_path / "bert")
+    save_oracle(make_oracle("BertForSequenceClassification", num_labels=2), tmp_path / "classifier")
+    (tmp_path / "translator").mkdir()
+    write_arbitrary_translator(tmp_path / "translator")
+    (tmp_path / "text.txt").write_text("a b c.\nb c d.\n\nc d e.\nd e a.\n" * 20)
+    (tmp_path / "words.txt").write_text("ab\n好天\n今\n天\nqueue\n", encoding="utf-8")
+    (tmp_path / "rows.tsv").write_text("text\tlabel\n" + "a b\tLABEL_0\nc d\tLABEL_1\n" * 4)
+    write_tsv(tmp_path / "pairs.tsv", sentence_pairs(3))
+    gb.build_corpus(tmp_path / "text.txt", tokenizer=tmp_path / "bert", out=tmp_path / "corpus")
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_path_may_be_a_str_or_a_path(
+    name: str, kind: Callable[[Path], Any], inputs: Path, tmp_path: Path
+) -> None:
+    CALLS[name](lambda name: kind((tmp_path if name.startswith("new") else inputs) / name))
+
+
+def callables() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the public functions, classes and methods by name."""
+    for name in glassbert.__all__:
+        thing = getattr(glassbert, name)
+        if callable(thing):
+            yield name, thing
+        if inspect.isclass(thing):
+            methods = inspect.getmembers(thing, callable)
+            yield from ((f"{name}.{key}", method) for key, method in methods if not key.startswith("_"))
+
+
+def test_every_public_callable_that_takes_a_path_is_called_above() -> None:
+    takes_path = set()
+    for name, thing in callables():
+        try:
+            parameters = inspect.signature(thing).parameters.values()
+        except ValueError:
+            continue  # written in C
+        if any("Path" in str(parameter.annotation) for parameter in parameters):
+            takes_path.add(name)
+    assert takes_path - MADE_BY_US == set(CALLS)
+
+
+MADE_BY_US = {"Corpus", "RunResult"}
+"""Classes whose objects users get and do not make."""
 
 
 def names_from_inside(source: str) -> set[str]:

@@ -42,7 +42,7 @@ def test_a_crash_while_writing_keeps_the_old_folder(tmp_path: Path) -> None:
     (out / "old").write_text("kept")
 
     def crash() -> None:
-        with new_folder(out, may_replace=True) as folder:
+        with new_folder(out, overwrite=True) as folder:
             (folder / "new").write_text("half")
             raise KeyboardInterrupt
 
@@ -72,7 +72,7 @@ def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "old").touch()
     (tmp_path / "link").symlink_to("real")
-    with new_folder(tmp_path / "link", may_replace=True) as folder:
+    with new_folder(tmp_path / "link", overwrite=True) as folder:
         (folder / "new").touch()
     assert (tmp_path / "link").is_symlink()
     assert sorted(os.listdir(tmp_path)) == ["link", "real"]
@@ -87,7 +87,7 @@ def test_the_folder_one_is_in_is_not_replaced_nor_what_holds_it(
     for out in (".", "..", str(tmp_path / "a")):
         with (
             pytest.raises(UserError, match="is or contains the current folder"),
-            new_folder(Path(out), may_replace=True),
+            new_folder(Path(out), overwrite=True),
         ):
             pass
     assert (tmp_path / "a" / "b").is_dir()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from glassbert.inference.translator import Translation as Translation
     from glassbert.inference.translator import Translator as Translator
     from glassbert.interop.convert import convert as convert
+    from glassbert.interop.extend import extend_vocabulary as extend_vocabulary
     from glassbert.model.bert import Bert as Bert
     from glassbert.model.init import new_bert as new_bert
     from glassbert.model.init import new_transformer as new_transformer
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from glassbert.tasks.answer.predictions import AnswerPrediction as AnswerPrediction
     from glassbert.tasks.classify.predictions import ClassPrediction as ClassPrediction
     from glassbert.tasks.tag.predictions import TagPrediction as TagPrediction
-    from glassbert.text.extend import extend_vocabulary as extend_vocabulary
     from glassbert.text.segment import segmenter as segmenter
     from glassbert.text.vocabulary import SPECIALS as SPECIALS
     from glassbert.text.vocabulary import Vocabulary as Vocabulary
@@ -92,7 +92,7 @@ _HOMES = {
     "check_corpus": "data.corpus.check",
     "convert": "interop.convert",
     "evaluate": "evaluation.evaluate",
-    "extend_vocabulary": "text.extend",
+    "extend_vocabulary": "interop.extend",
     "learn_vocabulary": "text.wordpiece.learn",
     "load": "inference.loading",
     "new_bert": "model.init",

@@ -43,15 +43,15 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def new_folder(out: Path, *, may_replace: bool = False) -> Iterator[Path]:
+def new_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Yield a folder to write into; it becomes ``out`` on success and is removed on failure."""
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; name a folder to write to")
     if Path.cwd().is_relative_to(out.resolve()):
         raise UserError(f"{out} is or contains the current folder, which would be replaced; name another one")
     out = out.resolve()  # a link stays a link; its target is replaced
-    if out.is_dir() and any(out.iterdir()) and not may_replace:
-        raise UserError(f"{out} is not empty; name another folder, or add --force to replace it")
+    if out.is_dir() and any(out.iterdir()) and not overwrite:
+        raise UserError(f"{out} is not empty; name another folder, or replace it: --force, overwrite=True")
     out.parent.mkdir(parents=True, exist_ok=True)
     aside = _aside(out, "part")
     aside.mkdir()

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from glassbert.cli.main import main
-from glassbert.inference.translator import load_translator
+from glassbert.inference.loading import load
+from glassbert.inference.translator import Translator
 from glassbert.interop.folder import write_model
 from helpers.full_disk import disk
 from helpers.oracles import make_oracle, save_oracle
@@ -44,7 +45,7 @@ def test_an_exported_translator_writes_the_same_text(
     assert main(["convert", str(folder), str(out), "--to", "ctranslate2"]) == 0
     assert capsys.readouterr().out == f"{out}\n"
     assert sorted(path.name for path in out.iterdir()) == EXPORTED
-    translator = load_translator(folder)
+    translator = load(folder, Translator)
     ours = translator.translate(TEXTS, translator.usual_settings(max_length=12))
     theirs = ctranslate2_texts(out, translator.tokenizer, TEXTS, max_length=12)
     assert theirs == [one.text for one in ours]

@@ -8,7 +8,7 @@ from glassbert.cli.main import main
 from glassbert.config import ModelConfig, preset
 from glassbert.demo import pretraining, tasks, translation
 from glassbert.demo.topics import SPLITS, notes
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from glassbert.interop.folder import write_model
 from glassbert.model.init import new_bert
 from glassbert.text.wordpiece.learn import LearnSettings, learn_vocabulary

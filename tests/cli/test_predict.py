@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from glassbert.cli.main import main
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from helpers.oracles import make_oracle, save_oracle
 
 

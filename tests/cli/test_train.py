@@ -5,7 +5,7 @@ import pytest
 
 from glassbert.cli.main import main
 from glassbert.cli.train import TrainOptions, tables_of
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from helpers.small_finetune import write_inputs
 
 SHORT = ["--set", "train.epochs=2", "--set", "train.learning_rate=3e-3", "--set", "train.batch_size=16"]

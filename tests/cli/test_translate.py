@@ -12,7 +12,8 @@ from glassbert.cli.main import main
 from glassbert.cli.train import TranslateOptions, train_translate, translate_tables
 from glassbert.cli.translate import translate
 from glassbert.errors import DataError, UserError
-from glassbert.inference.translator import load_translator
+from glassbert.inference.loading import load
+from glassbert.inference.translator import Translator
 from glassbert.metrics.translation import translation
 from helpers.sentence_pairs import (
     SHAPE,
@@ -183,7 +184,7 @@ def test_evaluate_scores_a_translator_on_pairs(
     path = write_tsv(tmp_path / "pairs.tsv", pairs)
     assert main(["evaluate", str(folder), str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    guess = [one.text for one in load_translator(folder).translate([source for source, _ in pairs])]
+    guess = [one.text for one in load(folder, Translator).translate([source for source, _ in pairs])]
     expected = translation([target for _, target in pairs], guess)
     assert found["metrics"] == expected.metrics()
     assert (found["examples"], found["bleu_signature"]) == (5, expected.bleu_signature)

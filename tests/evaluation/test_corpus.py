@@ -8,7 +8,7 @@ import pytest
 from glassbert.cli.main import main
 from glassbert.evaluation.corpus import evaluate_corpus
 from glassbert.evaluation.evaluate import evaluate
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from glassbert.metrics.corpus import CorpusReport
 from glassbert.runs.pretrain import PretrainRecipe
 from glassbert.runs.run import carry_out

@@ -7,7 +7,8 @@ import pytest
 from glassbert.data.examples import TextExample
 from glassbert.errors import DataError
 from glassbert.evaluation.rows import evaluate_rows
-from glassbert.inference.model import Model, load
+from glassbert.inference.loading import load
+from glassbert.inference.model import Model
 from glassbert.reports.page import write_report
 from glassbert.reports.terminal import render
 from helpers.oracles import make_oracle, save_oracle

@@ -5,7 +5,8 @@ import pytest
 
 from glassbert.evaluation.result import Evaluation
 from glassbert.evaluation.translation import evaluate_pairs
-from glassbert.inference.translator import Translator, load_translator
+from glassbert.inference.loading import load
+from glassbert.inference.translator import Translator
 from glassbert.metrics.translation import sentence_chrf, translation
 from helpers.sentence_pairs import sentence_pairs, write_arbitrary_translator, write_tsv
 
@@ -15,7 +16,7 @@ Evaluate = Callable[..., Evaluation]
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
-    return load_translator(write_arbitrary_translator(tmp_path_factory.mktemp("translator")))
+    return load(write_arbitrary_translator(tmp_path_factory.mktemp("translator")), Translator)
 
 
 @pytest.fixture

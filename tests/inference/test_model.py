@@ -11,7 +11,8 @@ import transformers
 
 from glassbert.config import ModelConfig, preset
 from glassbert.errors import ModelError, UserError
-from glassbert.inference.model import Model, load
+from glassbert.inference.loading import load
+from glassbert.inference.model import Model
 from glassbert.interop.sentence_transformers import SentenceSettings
 from glassbert.model.init import new_bert
 from glassbert.model.pooling import Pooling

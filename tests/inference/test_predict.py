@@ -9,7 +9,8 @@ import transformers
 from glassbert.data.examples import AnswerExample, BadRow, Example, TextExample
 from glassbert.errors import ModelError, UserError
 from glassbert.inference import predict as predict_module
-from glassbert.inference.model import Model, load
+from glassbert.inference.loading import load
+from glassbert.inference.model import Model
 from glassbert.inference.predict import predict_stream, threshold_for_accuracy
 from glassbert.tasks.answer.rows import ANSWER
 from helpers.oracles import make_oracle, save_oracle

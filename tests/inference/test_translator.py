@@ -7,7 +7,7 @@ import torch
 
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.loading import load
-from glassbert.inference.translator import Translator, best_targets, load_translator
+from glassbert.inference.translator import Translator, best_targets
 from helpers.sentence_pairs import (
     ctranslate2_texts,
     sentence_pairs,
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def translator(folder: Path) -> Translator:
-    return load_translator(folder)
+    return load(folder, Translator)
 
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
@@ -213,14 +213,14 @@ def test_a_saved_translator_writes_the_same(translator: Translator, tmp_path: Pa
 
 def test_a_run_folder_stands_for_its_best_model(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "best")
-    loaded = load_translator(tmp_path)
+    loaded = load(tmp_path, Translator)
     assert loaded.run["note"] == "random"
     assert loaded.max_length == 64
 
 
 def test_a_folder_without_a_translator_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"no config\.json"):
-        load_translator(tmp_path)
+        load(tmp_path, Translator)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(ModelError, match="is a BERT, not a translator; train one with `glassbert train"):
-        load_translator(tmp_path)
+        load(tmp_path, Translator)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from glassbert.config import BertConfig, ModelConfig
 from glassbert.errors import ModelError, UserError
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from glassbert.interop.convert import convert
 from glassbert.interop.folder import TranslatorFolder, write_model
 from glassbert.interop.stored import find_stored

@@ -75,7 +75,7 @@ def test_an_export_can_be_quantised_and_replaced(tmp_path: Path) -> None:
     export_ctranslate2(network, PIECES, tmp_path / "model")
     with pytest.raises(UserError, match="not empty"):
         export_ctranslate2(network, PIECES, tmp_path / "model")
-    export_ctranslate2(network, PIECES, tmp_path / "model", quantization="int8", may_replace=True)
+    export_ctranslate2(network, PIECES, tmp_path / "model", quantization="int8", overwrite=True)
     names = sorted(path.name for path in (tmp_path / "model").iterdir())
     assert names == ["config.json", "model.bin", "shared_vocabulary.json"]
     with pytest.raises(UserError, match="CTranslate2 refuses to convert"):

@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import load_file
 
 from glassbert.errors import ModelError
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from glassbert.interop.extend_rows import extend_rows
 from glassbert.text.extend import plan_extension
 from glassbert.text.wordpiece.tokenizer import Tokenizer

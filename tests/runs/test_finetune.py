@@ -17,7 +17,7 @@ import transformers
 from safetensors.torch import load_file
 
 from glassbert.errors import DataError, ModelError, UserError
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from glassbert.model_names import model_folder
 from glassbert.runs.finetune import FineTuneRecipe, make_trainable
 from glassbert.runs.folder import open_run

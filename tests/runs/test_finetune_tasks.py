@@ -22,7 +22,7 @@ from glassbert.cli.main import main
 from glassbert.data.examples import ReadOptions
 from glassbert.data.rows.read import read_examples
 from glassbert.errors import ModelError
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from glassbert.inference.predict import as_examples
 from glassbert.model.bert import Output
 from glassbert.model.layout import Batch

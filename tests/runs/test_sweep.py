@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from glassbert.data.examples import AnswerExample
 from glassbert.errors import DataError, UserError
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from glassbert.runs import sweep
 from glassbert.runs.adapt import texts_of
 from glassbert.runs.sweep import best_of, in_time, search_grid, summary

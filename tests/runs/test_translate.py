@@ -13,7 +13,8 @@ import torch
 from safetensors.torch import load_file
 
 from glassbert.errors import DataError, ModelError, UserError
-from glassbert.inference.translator import best_targets, load_translator
+from glassbert.inference.loading import load
+from glassbert.inference.translator import Translator, best_targets
 from glassbert.interop.folder import TranslatorFolder
 from glassbert.metrics.translation import translation
 from glassbert.runs.average import average_networks
@@ -92,7 +93,7 @@ Finished = tuple[Path, RunResult, list[str]]
 def test_a_run_leaves_a_translator_that_records_how_good_it_is(finished: Finished) -> None:
     out, result, told = finished
     assert (result.is_finished, result.step, result.model) == (True, STEPS, out / "best")
-    translator = load_translator(out)
+    translator = load(out, Translator)
     assert len(translator.tokenizer) == VOCAB_SIZE
     said = read_json(out / "best" / "run.json")
     assert said["metrics"] == result.metrics
@@ -215,7 +216,7 @@ def test_models_of_different_shapes_are_not_averaged(finished: Finished, data: P
 def test_few_dev_pairs_come_from_all_over_the_file(finished: Finished, data: Path) -> None:
     recipe = TranslateRecipe.of(tables(data) | {"task": {"dev_sentences": 3}})
     files, told = recipe.data.files(recipe.data.train), list[str]()
-    tokenizer = load_translator(finished[0]).tokenizer
+    tokenizer = load(finished[0], Translator).tokenizer
     held_out = make_trainable(recipe, files, tokenizer, told.append).held_out
     assert held_out is not None
     dev = sentence_pairs(20, seed=1)
@@ -238,7 +239,7 @@ def test_a_model_to_start_from_keeps_its_vocabulary(data: Path, tmp_path: Path, 
     run(tmp_path, settings)
     before, after = (TranslatorFolder.open(folder / "best").build()[0] for folder in (finished[0], tmp_path))
     torch.testing.assert_close(before.output.weight, after.output.weight)
-    assert load_translator(tmp_path).tokenizer.pieces == load_translator(finished[0]).tokenizer.pieces
+    assert load(tmp_path, Translator).tokenizer.pieces == load(finished[0], Translator).tokenizer.pieces
     settings["model"]["hidden_size"] = 16
     with pytest.raises(UserError, match=r"model\.hidden_size is 16 in the recipe and 32 in model\.start="):
         run(tmp_path / "other", settings)
@@ -250,7 +251,7 @@ def test_the_recurrent_baselines_train_in_the_same_way(data: Path, tmp_path: Pat
     settings["model"] = {"preset": name, "hidden_size": 16, "num_hidden_layers": 1}
     result = run(tmp_path, settings)
     assert set(result.metrics) == {"bleu", "chrf"}
-    assert load_translator(tmp_path).config.hidden_size == 16  # type: ignore[union-attr]
+    assert load(tmp_path, Translator).config.hidden_size == 16  # type: ignore[union-attr]
     said = read_json(tmp_path / "best" / "run.json")
     assert said["training"]["dependent_steps"] == (
         said["training"]["source_tokens"] + said["training"]["target_tokens"]
@@ -287,7 +288,7 @@ def test_dev_pairs_that_are_too_long_count_in_the_scores_and_are_reported(
     pairs = [*sentence_pairs(5), ("one " * 80, "uno")]
     settings["data"]["dev"] = str(write_tsv(tmp_path / "dev.tsv", pairs))
     recipe, told = TranslateRecipe.of(settings), list[str]()
-    tokenizer = load_translator(finished[0]).tokenizer
+    tokenizer = load(finished[0], Translator).tokenizer
     files = recipe.data.files(recipe.data.train)
     held_out = make_trainable(recipe, files, tokenizer, told.append).held_out
     assert held_out is not None
@@ -347,7 +348,7 @@ def test_a_small_model_learns_to_translate(data: Path, tmp_path: Path) -> None:
     settings["model"] |= {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
     settings["model"] |= {"num_hidden_layers": 2, "hidden_dropout_prob": 0.0}
     result = run(tmp_path / "run", settings)
-    translator = load_translator(tmp_path / "run")
+    translator = load(tmp_path / "run", Translator)
     guess = [found.text for found in translator.translate([source for source, _ in dev])]
     gold = [target for _, target in dev]
     # Fluent answers to other questions are what a network that ignores its source would give at best.

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from glassbert.errors import DataError, UserError
-from glassbert.text.extend import Coverage, NewRow, Refusal, extend_vocabulary, plan_extension
+from glassbert.text.extend import Coverage, NewRow, Refusal, extend_tokenizer, plan_extension
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
@@ -67,14 +67,14 @@ def test_a_cased_tokenizer_keeps_the_words_as_they_are() -> None:
 
 def test_the_extended_tokenizer_is_written_with_the_settings_of_the_old_one(tmp_path: Path) -> None:
     Tokenizer(Vocabulary(PIECES), lowercase=False, max_length=64).save(tmp_path / "old")
-    plan = extend_vocabulary(tmp_path / "old", ["New"], tmp_path / "new")
+    plan = extend_tokenizer(tmp_path / "old", ["New"], tmp_path / "new")
     extended = Tokenizer.load(tmp_path / "new")
     assert extended.vocabulary == plan.vocabulary
     assert extended.settings == Tokenizer.load(tmp_path / "old").settings
     (tmp_path / "words.txt").write_text("New\n")
     with pytest.raises(UserError, match="holds a vocabulary"):
-        extend_vocabulary(tmp_path / "old", tmp_path / "words.txt", tmp_path / "new")
-    again = extend_vocabulary(tmp_path / "old", tmp_path / "words.txt", tmp_path / "new", may_replace=True)
+        extend_tokenizer(tmp_path / "old", tmp_path / "words.txt", tmp_path / "new")
+    again = extend_tokenizer(tmp_path / "old", tmp_path / "words.txt", tmp_path / "new", overwrite=True)
     assert again == plan
 
 
@@ -82,7 +82,7 @@ def test_a_model_is_not_extended_without_its_rows(tmp_path: Path) -> None:
     Tokenizer(Vocabulary(PIECES)).save(tmp_path / "old")
     (tmp_path / "old" / "config.json").write_text("{}")
     with pytest.raises(UserError, match="needs new rows too; use `glassbert vocab extend`"):
-        extend_vocabulary(tmp_path / "old", ["new"], tmp_path / "new")
+        extend_tokenizer(tmp_path / "old", ["new"], tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 

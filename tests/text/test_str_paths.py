@@ -17,7 +17,7 @@ from glassbert.data.corpus.reader import Corpus
 from glassbert.text.bpe.learn import SubwordSettings, learn_subwords
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
 from glassbert.text.documents import detect_form
-from glassbert.text.extend import extend_vocabulary, plan_extension
+from glassbert.text.extend import extend_tokenizer, plan_extension
 from glassbert.text.files import input_files, raw_lines, read_lines, unpacked_name
 from glassbert.text.inspection import inspect_text
 from glassbert.text.segment import DictionarySegmenter, segmenter
@@ -50,7 +50,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "Vocabulary.save": lambda here: Vocabulary.load(f"{here}/tokenizer/vocab.txt").save(f"{here}/v.txt"),
     "learn_vocabulary": lambda here: learn_vocabulary([f"{here}/text.txt"], size=36, out=f"{here}/learned"),
     "inspect_text": lambda here: inspect_text(Tokenizer.load(f"{here}/tokenizer"), f"{here}/text.txt"),
-    "extend_vocabulary": lambda here: extend_vocabulary(
+    "extend_tokenizer": lambda here: extend_tokenizer(
         f"{here}/tokenizer", f"{here}/words.txt", f"{here}/extended"
     ),
     "plan_extension": lambda here: plan_extension(Tokenizer.load(f"{here}/tokenizer"), f"{here}/words.txt"),

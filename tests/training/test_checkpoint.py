@@ -88,7 +88,7 @@ def test_a_folder_whose_replacement_was_killed_halfway_comes_back(
         rename(source, target)
 
     monkeypatch.setattr(os, "replace", die_between_two)
-    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "best", may_replace=True):
+    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "best", overwrite=True):
         pass
     monkeypatch.undo()
     assert not (tmp_path / "best").exists()

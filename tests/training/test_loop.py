@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from glassbert.config import ModelConfig
 from glassbert.errors import ModelError, RunFailed
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from glassbert.storage import read_json
 from glassbert.tasks.pretraining import Pretrain
 from glassbert.training.checkpoint import checkpoints

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from glassbert.training.checkpoint import checkpoints
 from helpers.small_run import STEPS, recorded, run, small_task
 

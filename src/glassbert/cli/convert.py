@@ -55,10 +55,11 @@ def convert(
 
 
 def _export(folder: Path, destination: Path, dtype: str | None, force: bool, json: bool) -> None:
-    from glassbert.inference.translator import load_translator
+    from glassbert.inference.loading import load
+    from glassbert.inference.translator import Translator
 
     check_apart(folder, destination)
-    load_translator(folder).export_ctranslate2(destination, quantization=dtype, overwrite=force)
+    load(folder, Translator).export_ctranslate2(destination, quantization=dtype, overwrite=force)
     if json:
         print_json({"destination": str(destination), "to": "ctranslate2", "dtype": dtype or "float32"})
     else:

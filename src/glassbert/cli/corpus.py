@@ -73,7 +73,7 @@ def build(files: list[Path], /, *, options: BuildOptions) -> None:
                 drop_duplicates=options.drop_duplicates,
                 held_out=options.held_out,
                 processes=num_processes(options.processes),
-                may_replace=options.force,
+                overwrite=options.force,
                 log=remark,
                 on_read=on_read,
             )

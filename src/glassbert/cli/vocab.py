@@ -12,7 +12,6 @@ from cyclopts import Parameter
 from glassbert.cli.input import num_processes
 from glassbert.cli.output import print_assumptions, print_json, progress_bar, remark
 from glassbert.interop.families import encoder_folder
-from glassbert.storage import check_apart
 from glassbert.text.documents import Form
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def train(files: list[Path], /, *, options: LearnOptions) -> None:
             files,
             out=options.out,
             form=options.form,
-            may_replace=options.force,
+            overwrite=options.force,
             log=remark,
             on_progress=on_progress,
             size=options.size,
@@ -130,21 +129,12 @@ def extend(model: str, /, *, words: Path, out: Path, force: bool = False, json: 
         force: Replace what the folder holds.
         json: Print the report as JSON.
     """
-    from glassbert.text.extend import extend_vocabulary, plan_extension
-    from glassbert.text.wordpiece.folder import holds_model
+    from glassbert.interop.extend import extend_vocabulary
     from glassbert.text.wordpiece.tokenizer import Tokenizer
 
     source = encoder_folder(model)
-    tokenizer = Tokenizer.load(source)
-    print_assumptions(tokenizer)
-    check_apart(source, out)
-    if holds_model(source):
-        from glassbert.interop.extend_rows import extend_rows
-
-        plan = plan_extension(tokenizer, words)
-        extend_rows(source, out, plan, may_replace=force)
-    else:
-        plan = extend_vocabulary(tokenizer, words, out, may_replace=force)
+    print_assumptions(Tokenizer.load(source))
+    plan = extend_vocabulary(source, words, out, overwrite=force)
     if json:
         print_json({"out": str(out), **_extension_json(plan)})
     else:

@@ -7,10 +7,10 @@ from typing import Any, TypeVar, overload
 
 from glassbert.inference.loaded import Loaded
 from glassbert.inference.model import Model
-from glassbert.inference.model import load as load_encoder
 from glassbert.inference.places import Device, PrecisionName
-from glassbert.inference.translator import Translator, load_translator
+from glassbert.inference.translator import Translator
 from glassbert.interop.folder import EncoderFolder, ModelFolder, TranslatorFolder
+from glassbert.interop.sentence_transformers import read_sentence_settings
 from glassbert.model_names import hub_names
 
 L = TypeVar("L", bound=Loaded)
@@ -62,5 +62,11 @@ def load(
     """
     with hub_names() if online else nullcontext():
         found = _OPEN[kind](name)
-    make = load_translator if isinstance(found, TranslatorFolder) else load_encoder
-    return make(found.path, device=device, precision=precision)
+    known: Any = {"folder": found.path, "run": found.run, "device": device, "precision": precision}
+    if isinstance(found, TranslatorFolder):
+        return Translator(found.build()[0], found.tokenizer(), **known)
+    assert isinstance(found, EncoderFolder)
+    network, report = found.build()
+    tokenizer = found.tokenizer()
+    sentences = read_sentence_settings(found.path, tokenizer.settings.lowercase)
+    return Model(network, tokenizer, report, sentences=sentences, **known)

@@ -20,10 +20,9 @@ from glassbert.inference.loaded import Loaded
 from glassbert.inference.places import Device, PrecisionName
 from glassbert.inference.predict import as_examples, with_abstention
 from glassbert.interop.build import LoadReport
-from glassbert.interop.folder import TASK_WEIGHTS, EncoderFolder, copy_companions, write_model
+from glassbert.interop.folder import TASK_WEIGHTS, copy_companions, write_model
 from glassbert.interop.sentence_transformers import (
     SentenceSettings,
-    read_sentence_settings,
     write_sentence_settings,
 )
 from glassbert.interop.weights import save_tensors
@@ -74,7 +73,7 @@ class Model(Loaded):
         report: LoadReport | None = None,
         *,
         sentences: SentenceSettings | None = None,
-        folder: Path | None = None,
+        folder: str | Path | None = None,
         run: Mapping[str, Any] = MappingProxyType({}),
         device: Device = "auto",
         precision: PrecisionName = "float32",
@@ -95,7 +94,7 @@ class Model(Loaded):
         self.tokenizer = tokenizer
         self.report = report or LoadReport(kept=())
         self.sentences = sentences
-        self.folder = folder
+        self.folder = None if folder is None else Path(folder)
         self.run = run
 
     def _facts(self) -> Mapping[str, object]:
@@ -250,7 +249,7 @@ class Model(Loaded):
             dtype: How to store the numbers: float32, float16 or bfloat16.
             overwrite: Replace a folder that is not empty.
         """
-        with new_folder(Path(folder), may_replace=overwrite) as new:
+        with new_folder(Path(folder), overwrite=overwrite) as new:
             write_model(self.network, self.tokenizer, new, dtype=dtype, run=self.run)
             if self.folder is not None:
                 copy_companions(self.folder, new)
@@ -279,20 +278,3 @@ class Model(Loaded):
                 "that the model takes; shorten the text"
             )
         return places
-
-
-def load(folder: str | Path, *, device: Device = "auto", precision: PrecisionName = "float32") -> Model:
-    """Load a BERT's folder, the best model of a run folder, or `demo`."""
-    found = EncoderFolder.open(folder)
-    network, report = found.build()
-    tokenizer = found.tokenizer()
-    return Model(
-        network,
-        tokenizer,
-        report,
-        sentences=read_sentence_settings(found.path, tokenizer.settings.lowercase),
-        folder=found.path,
-        run=found.run,
-        device=device,
-        precision=precision,
-    )

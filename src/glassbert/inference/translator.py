@@ -17,8 +17,8 @@ from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
 from glassbert.inference.loaded import Loaded
 from glassbert.inference.places import Device, PrecisionName
 from glassbert.interop.ctranslate2 import export_ctranslate2
-from glassbert.interop.folder import TranslatorFolder, write_model
 from glassbert.interop.folder import TranslatorNetwork as Network
+from glassbert.interop.folder import write_model
 from glassbert.model.layout import Batch
 from glassbert.model.packed import in_batches
 from glassbert.model.seq2seq import Transformer
@@ -112,7 +112,7 @@ class Translator(Loaded):
         tokenizer: SubwordTokenizer,
         run: Mapping[str, Any] = MappingProxyType({}),
         *,
-        folder: Path | None = None,
+        folder: str | Path | None = None,
         device: Device = "auto",
         precision: PrecisionName = "float32",
     ) -> None:
@@ -127,7 +127,7 @@ class Translator(Loaded):
         super().__init__(device, precision)
         self.network: Network = network
         self.tokenizer = tokenizer
-        self.folder = folder
+        self.folder = None if folder is None else Path(folder)
         self.run = run
 
     def _facts(self) -> Mapping[str, object]:
@@ -199,7 +199,7 @@ class Translator(Loaded):
         Args:
             overwrite: Replace a folder that is not empty.
         """
-        with new_folder(Path(folder), may_replace=overwrite) as new:
+        with new_folder(Path(folder), overwrite=overwrite) as new:
             write_model(self.network, self.tokenizer, new, run=self.run)
 
     def export_ctranslate2(
@@ -219,7 +219,7 @@ class Translator(Loaded):
             Path(out),
             unknown_piece=UNKNOWN,
             quantization=quantization,
-            may_replace=overwrite,
+            overwrite=overwrite,
         )
 
     def _translated(
@@ -328,12 +328,3 @@ def best_targets(network: Network, sources: Sequence[Sequence[int]], *, beam: in
         return [found[0].ids for found in decoder.decode([sources[index] for index in indices], settings)]
 
     return in_batches(targets, [len(source) for source in sources], batch_tokens=_SCORED_TOKENS)
-
-
-def load_translator(
-    folder: str | Path, *, device: Device = "auto", precision: PrecisionName = "float32"
-) -> Translator:
-    """Load a translator's folder, or the best model of a run folder."""
-    found = TranslatorFolder.open(folder)
-    network, tokenizer = found.build()[0], found.tokenizer()
-    return Translator(network, tokenizer, found.run, folder=found.path, device=device, precision=precision)

@@ -31,7 +31,7 @@ def convert(
         read_sentence_settings(found.path, tokenizer.settings.lowercase)
     hashes = {path.name: sha256_of(path) for path in found.stored.files}
     run = {**found.run, "converted_from": {"kind": found.stored.kind, "sha256": hashes}}
-    with new_folder(Path(out), may_replace=overwrite) as folder:
+    with new_folder(Path(out), overwrite=overwrite) as folder:
         write_model(network, tokenizer, folder, dtype=dtype or report.dtype, run=run)
         copy_companions(found.path, folder)
     return report

@@ -28,7 +28,7 @@ def export_ctranslate2(
     *,
     unknown_piece: str | None = None,
     quantization: str | None = None,
-    may_replace: bool = False,
+    overwrite: bool = False,
 ) -> None:
     """Write ``network`` as a folder that `ctranslate2.Translator` loads; it adds the end of sources itself.
 
@@ -38,7 +38,7 @@ def export_ctranslate2(
         quantization: How the converter stores the numbers, such as int8; float32 when not given.
     """
     converter = _converter(network, pieces, unknown_piece)
-    with new_folder(Path(out), may_replace=may_replace) as folder:
+    with new_folder(Path(out), overwrite=overwrite) as folder:
         # The converter empties the folder that it writes to, so it has one of its own.
         try:
             converter.convert(str(folder / "model"), quantization=quantization)

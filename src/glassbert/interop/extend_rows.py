@@ -14,9 +14,7 @@ from glassbert.text.extend import ExtensionPlan
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 
-def extend_rows(
-    source: str | Path, out: str | Path, plan: ExtensionPlan, *, may_replace: bool = False
-) -> None:
+def extend_rows(source: str | Path, out: str | Path, plan: ExtensionPlan, *, overwrite: bool = False) -> None:
     """Write the model of ``source`` with the plan's vocabulary; a new row is the mean of its old pieces."""
     before = EncoderFolder.open(source)
     network, report = before.build()
@@ -30,7 +28,7 @@ def extend_rows(
     )
     extended = with_rows(network, plan)
     run = {**before.run, "extended": {"pieces": [row.piece for row in plan.rows]}}
-    with new_folder(Path(out), may_replace=may_replace) as folder:
+    with new_folder(Path(out), overwrite=overwrite) as folder:
         write_model(extended, tokenizer, folder, dtype=report.dtype, run=run)
         copy_companions(before.path, folder)
 

@@ -44,7 +44,7 @@ def average_checkpoints(
     is_best = best is None or metrics.get("bleu", 0.0) > best
     # This folder last: it shows that everything is done.
     for path in ([out / "best"] if is_best else []) + [done]:
-        with new_folder(path, may_replace=True) as folder:
+        with new_folder(path, overwrite=True) as folder:
             run = {**session.about, "average_of": names}
             write_model(network, trainable.tokenizer, folder, run=run)
 

@@ -44,7 +44,7 @@ def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Log) -> Evaluati
         advice = "try another seed, a lower learning rate or more rows"
         log(f"this run is degenerate: {evaluation.alarm}; {advice}")
     divide_head(network, tuning.temperature)
-    with new_folder(folder, may_replace=True) as new:
+    with new_folder(folder, overwrite=True) as new:
         save_finetuned(network, trainable.tokenizer, task, new, about, extra_of(task), tuned)
     return evaluation
 

@@ -129,7 +129,7 @@ def _finish(trainable: FineTune[Any, Any], session: Session, trained: TrainResul
     """Calibrate the best weights; without rows to measure on, the last weights are the best known."""
     out = session.out
     if not trainable.dev:
-        with new_folder(out / "best", may_replace=True) as folder:
+        with new_folder(out / "best", overwrite=True) as folder:
             shutil.copytree(out / "last", folder, dirs_exist_ok=True)
         return Finish({})
     evaluation = calibrate(out / "best", trainable, session.log)

@@ -41,7 +41,7 @@ def measure_best(
     about |= {"metrics": report.metrics(), "beam": settings.final_beam, "dev": report.to_json()}
     targets = [[*ids, tokenizer.end_id] for ids in tokenizer.ids_of_batch([row.target for row in rows])]
     effort = _effort(session.out, network, sources, targets)
-    with new_folder(folder, may_replace=True) as new:
+    with new_folder(folder, overwrite=True) as new:
         write_model(network, tokenizer, new, run={**about, "training": effort, "samples": samples})
     session.log(
         f"dev with beam {settings.final_beam}: BLEU {report.bleu:.2f} ({report.bleu_signature}), "

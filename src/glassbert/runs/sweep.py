@@ -102,7 +102,7 @@ class Sweep:
             return _stopped(best, session)
         out, done = session.out, journal.read()
         for name in ("best", "last"):
-            with new_folder(out / name, may_replace=True) as folder:
+            with new_folder(out / name, overwrite=True) as folder:
                 shutil.copytree(out / best.name / name, folder, dirs_exist_ok=True)
         write_atomically(out / METRICS, (out / best.name / METRICS).read_bytes())
         for line in summary(done):

@@ -142,7 +142,7 @@ class TranslateRecipe:
         is_averaged = self.task.average_last > 1
 
         def begin(out: Path) -> None:
-            with new_folder(out / VOCABULARY, may_replace=True) as folder:
+            with new_folder(out / VOCABULARY, overwrite=True) as folder:
                 tokenizer.save(folder)
             if is_averaged:
                 forget_stops(out, self.train.save_every)

@@ -65,22 +65,22 @@ class ExtensionPlan:
     """Rows that were free in the old vocabulary."""
 
 
-def extend_vocabulary(
+def extend_tokenizer(
     tokenizer: Tokenizer | str | Path,
     words: str | Path | Sequence[str],
     out: str | Path,
     *,
-    may_replace: bool = False,
+    overwrite: bool = False,
 ) -> ExtensionPlan:
     """Write a tokenizer with new pieces to the folder ``out`` and return what was added.
 
     Args:
-        tokenizer: A tokenizer, or a folder with a vocabulary and no model; `interop.extend_rows` also adds
+        tokenizer: A tokenizer, or a folder with a vocabulary and no model; `interop.extend` also adds
             rows to a model.
         words: A file with one word a line, or a list of words.
-        may_replace: Whether a vocabulary in ``out`` may be replaced.
+        overwrite: Whether a vocabulary in ``out`` may be replaced.
     """
-    check_replaceable(out, may_replace=may_replace)
+    check_replaceable(out, overwrite=overwrite)
     if not isinstance(tokenizer, Tokenizer):
         check_apart(Path(tokenizer), Path(out))
         if holds_model(tokenizer):

@@ -75,7 +75,7 @@ def step_of(checkpoint: Path) -> int:
 def save_checkpoint(run: Path, snapshot: Snapshot, write_model: Callable[[Path], None], *, keep: int) -> Path:
     """Write checkpoint-<step> and delete all but the newest ``keep``."""
     path = run / f"checkpoint-{snapshot.progress.step}"
-    with new_folder(path, may_replace=True) as folder:
+    with new_folder(path, overwrite=True) as folder:
         write_model(folder)
         save_tensors(snapshot.tensors, folder / TRAINING)
         write_json(folder / PROGRESS, asdict(snapshot.progress))

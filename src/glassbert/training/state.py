@@ -174,7 +174,7 @@ class TrainState:
             weights = self._weights()
 
         def write() -> None:
-            with new_folder(out, may_replace=True) as folder:
+            with new_folder(out, overwrite=True) as folder:
                 self.trainable.save(folder, weights, about)
 
         with full_disk_reported(out.parent):

@@ -53,11 +53,9 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "_BLOCK_CHARACTERS", 2_000)
 
 
-def build(
-    text: Path, tokenizer: Tokenizer, out: Path, may_replace: bool = False, **settings: object
-) -> Built:
+def build(text: Path, tokenizer: Tokenizer, out: Path, overwrite: bool = False, **settings: object) -> Built:
     changed = {"shard_tokens": 1_600, **settings}
-    return build_corpus(text, tokenizer=tokenizer, out=out, may_replace=may_replace, **changed)  # type: ignore[arg-type]
+    return build_corpus(text, tokenizer=tokenizer, out=out, overwrite=overwrite, **changed)  # type: ignore[arg-type]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -155,7 +153,7 @@ def test_resuming_with_other_settings_is_refused_and_loses_nothing(
     with pytest.raises(UserError, match="other files"):
         build(text, tokenizer, out)
     assert contents(work_folder(out)) == before
-    assert build(text, other, out, may_replace=True).num_shards_before == 0
+    assert build(text, other, out, overwrite=True).num_shards_before == 0
     assert Corpus.open(out, verify=True).manifest.vocab_sha256 == other.vocabulary.sha256
 
 
@@ -167,7 +165,7 @@ def test_a_corpus_is_kept_unless_it_may_be_replaced(text: Path, tokenizer: Token
     with pytest.raises(UserError, match="holds another corpus .*--force"):
         build(text, tokenizer, out, shard_tokens=1_500)
     assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == times
-    build(text, tokenizer, out, may_replace=True, shard_tokens=1_500)
+    build(text, tokenizer, out, overwrite=True, shard_tokens=1_500)
     assert Corpus.open(out, verify=True).manifest.shard_tokens == 1_500
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "text.txt"]
 
@@ -176,9 +174,9 @@ def test_a_folder_that_is_no_corpus_is_never_replaced(
     text: Path, tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match="not a corpus"):
-        build(text, tokenizer, tmp_path, may_replace=True)
+        build(text, tokenizer, tmp_path, overwrite=True)
     with pytest.raises(UserError, match="is a file"):
-        build(text, tokenizer, text, may_replace=True)
+        build(text, tokenizer, text, overwrite=True)
 
 
 def test_a_full_disk_is_explained_and_finished_shards_are_kept(
@@ -274,7 +272,7 @@ def test_another_share_is_another_corpus(text: Path, tokenizer: Tokenizer, tmp_p
     build(text, tokenizer, out, held_out=0.1)
     with pytest.raises(UserError, match=r"holds another corpus \(a share of 0.1 held out\)"):
         build(text, tokenizer, out)
-    build(text, tokenizer, out, may_replace=True)
+    build(text, tokenizer, out, overwrite=True)
     assert not (out / "held-out").exists()
 
 

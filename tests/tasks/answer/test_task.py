@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from glassbert.config import ModelConfig
 from glassbert.data.examples import Answer, AnswerExample
 from glassbert.errors import DataError, UserError
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from glassbert.interop.folder import EncoderFolder
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert

@@ -23,7 +23,8 @@ from glassbert.data.pretraining.examples import Singles
 from glassbert.data.pretraining.masking import Masking
 from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.errors import ModelError, UserError
-from glassbert.inference.model import Model, load
+from glassbert.inference.loading import load
+from glassbert.inference.model import Model
 from glassbert.model.bert import Bert
 from glassbert.runs.pretrain import PretrainRecipe
 from glassbert.runs.run import carry_out

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from glassbert.config import ModelConfig
 from glassbert.data.examples import Span, TagExample
 from glassbert.errors import DataError, ModelError, UserError
-from glassbert.inference.model import load
+from glassbert.inference.loading import load
 from glassbert.interop.folder import TASK_WEIGHTS, EncoderFolder
 from glassbert.model.bert import Bert, Output
 from glassbert.model.init import new_bert

@@ -191,11 +191,11 @@ def test_an_empty_row_of_tokenizer_json_alone_is_read_and_reported(tmp_path: Pat
 
 def test_a_vocabulary_is_replaced_only_if_asked_and_never_within_a_model(folder: Path) -> None:
     with pytest.raises(UserError, match="holds a vocabulary; .*--force"):
-        check_replaceable(str(folder), may_replace=False)
-    check_replaceable(folder, may_replace=True)
+        check_replaceable(str(folder), overwrite=False)
+    check_replaceable(folder, overwrite=True)
     (folder / "config.json").write_text("{}")
     assert holds_model(folder)
     with pytest.raises(UserError, match="holds a model"):
-        check_replaceable(folder, may_replace=True)
+        check_replaceable(folder, overwrite=True)
     with pytest.raises(UserError, match="is a file"):
-        check_replaceable(folder / "vocab.txt", may_replace=True)
+        check_replaceable(folder / "vocab.txt", overwrite=True)

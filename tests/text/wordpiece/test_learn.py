@@ -204,7 +204,7 @@ def test_a_folder_to_write_is_checked_before_any_text_is_read(small: Path, tmp_p
     assert Tokenizer.load(tmp_path / "out").vocabulary == learned.vocabulary
     with pytest.raises(UserError, match="holds a vocabulary"):
         learn_vocabulary(tmp_path / "nope.txt", size=260, out=tmp_path / "out")
-    learn_vocabulary(small, size=261, out=tmp_path / "out", may_replace=True)
+    learn_vocabulary(small, size=261, out=tmp_path / "out", overwrite=True)
     assert len(Tokenizer.load(tmp_path / "out")) == 261
 
 

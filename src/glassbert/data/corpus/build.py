@@ -85,7 +85,7 @@ def build_corpus(
     drop_duplicates: bool = False,
     held_out: float = 0.0,
     processes: int = 1,
-    may_replace: bool = False,
+    overwrite: bool = False,
     log: Log = to_stderr,
     on_read: OnRead | None = None,
 ) -> Built:
@@ -101,7 +101,7 @@ def build_corpus(
         held_out: The share of documents that go into a corpus of their own, in ``out``/held-out.
         processes: Any number gives the same bytes. With two or more, a script needs
             `if __name__ == "__main__"`.
-        may_replace: Whether another corpus at ``out``, finished or not, may be replaced.
+        overwrite: Whether another corpus at ``out``, finished or not, may be replaced.
         log: Receives lines for the user.
     """
     settings = BuildSettings(
@@ -117,7 +117,7 @@ def build_corpus(
             log(f"assumed: {assumption}")
     sources = find_sources(files, form)
     sources.describe(() if form else FORMS, log)
-    return _build(sources.texts, tokenizer, Path(out), settings, may_replace, log, on_read)
+    return _build(sources.texts, tokenizer, Path(out), settings, overwrite, log, on_read)
 
 
 def _build(
@@ -125,20 +125,20 @@ def _build(
     tokenizer: Tokenizer,
     out: Path,
     settings: BuildSettings,
-    may_replace: bool,
+    overwrite: bool,
     log: Log,
     on_read: OnRead | None,
 ) -> Built:
     _check_segmenter(tokenizer, settings)
     plan = _plan(texts, tokenizer, settings)
-    found = find_built(out, plan, may_replace=may_replace)
+    found = find_built(out, plan, overwrite=overwrite)
     if found is not None:
         return Built(found, len(found.shards), Manifest.load(out / HELD_OUT) if settings.held_out else None)
     with work_folder(out) as folder, disk_full_explained(out, folder):
-        sides = [_start(folder, plan, tokenizer, may_replace)]
+        sides = [_start(folder, plan, tokenizer, overwrite)]
         if settings.held_out:
             held_out_plan = replace(plan, is_held_out=True)
-            sides.append(_start(folder / HELD_OUT, held_out_plan, tokenizer, may_replace))
+            sides.append(_start(folder / HELD_OUT, held_out_plan, tokenizer, overwrite))
         num_shards_before = len(sides[0].writer.shards)
         duplicates = DuplicateFilter() if settings.drop_duplicates else None
         blocks = _blocks(read_blocks(texts, log=log, on_read=on_read), duplicates, sides)
@@ -152,8 +152,8 @@ def _build(
     return Built(manifests[0], num_shards_before, *manifests[1:])
 
 
-def _start(folder: Path, plan: Manifest, tokenizer: Tokenizer, may_replace: bool) -> "_Side":
-    progress = resume(folder, plan, may_replace=may_replace)
+def _start(folder: Path, plan: Manifest, tokenizer: Tokenizer, overwrite: bool) -> "_Side":
+    progress = resume(folder, plan, overwrite=overwrite)
     tokenizer.save(folder)
     progress.save(folder)
     return _Side(folder, tokenizer, progress)

@@ -39,7 +39,7 @@ class Progress:
             return None  # killed before the first save, or written by another version of this program
 
 
-def find_built(out: Path, plan: Manifest, *, may_replace: bool) -> Manifest | None:
+def find_built(out: Path, plan: Manifest, *, overwrite: bool) -> Manifest | None:
     """Return the manifest of ``out`` if it is what the plan would give; refuse to replace anything else."""
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; name a folder to write to")
@@ -47,27 +47,28 @@ def find_built(out: Path, plan: Manifest, *, may_replace: bool) -> Manifest | No
         return None
     if not (out / MANIFEST).exists():
         raise UserError(f"{out} holds files that are not a corpus; name another folder")
-    if may_replace:
+    if overwrite:
         return None
     found = Manifest.load(out)
     difference = _difference(found, plan)
     if difference is None:
         return found
     raise UserError(
-        f"{out} holds another corpus ({difference}); name another folder, or add --force to replace it"
+        f"{out} holds another corpus ({difference}); name another folder, or replace it: --force, "
+        "overwrite=True"
     )
 
 
-def resume(folder: Path, plan: Manifest, *, may_replace: bool) -> Progress:
+def resume(folder: Path, plan: Manifest, *, overwrite: bool) -> Progress:
     """Return the progress of a build of the same plan in ``folder``, and remove what it did not finish."""
     folder.mkdir(exist_ok=True)
     progress = Progress.load(folder)
     if progress is not None:
         difference = _difference(progress.plan, plan)
-        if difference is not None and progress.shards and not may_replace:
+        if difference is not None and progress.shards and not overwrite:
             raise UserError(
                 f"{folder} holds an unfinished build with {difference}; resume it with the settings that it "
-                "was started with, or add --force to start again"
+                "was started with, or start again: --force, overwrite=True"
             )
         if difference is not None:
             progress = None

@@ -62,13 +62,15 @@ def read_folder(folder: str | Path) -> tuple[Vocabulary, TokenizerSettings, tupl
     return vocabulary, settings, tuple(assumptions)
 
 
-def check_replaceable(out: str | Path, *, may_replace: bool) -> None:
+def check_replaceable(out: str | Path, *, overwrite: bool) -> None:
     """Refuse to write a vocabulary over another one, unless that may be replaced, or into a model."""
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; name a folder to write to")
-    if not may_replace and any((out / name).exists() for name in (_VOCABULARY, _ENGINE)):
-        raise UserError(f"{out} holds a vocabulary; name another folder, or add --force to replace it")
+    if not overwrite and any((out / name).exists() for name in (_VOCABULARY, _ENGINE)):
+        raise UserError(
+            f"{out} holds a vocabulary; name another folder, or replace it: --force, overwrite=True"
+        )
     if holds_model(out):
         raise UserError(f"{out} holds a model, which another vocabulary would spoil; name another folder")
 

@@ -142,7 +142,7 @@ def learn_vocabulary(
     *,
     out: str | Path | None = None,
     form: Form | None = None,
-    may_replace: bool = False,
+    overwrite: bool = False,
     log: Log = to_stderr,
     on_progress: OnProgress | None = None,
     **fields: Unpack[LearnFields],
@@ -154,14 +154,14 @@ def learn_vocabulary(
         settings: All settings in one object, instead of ``fields``.
         out: Folder to write the tokenizer to.
         form: sentences, paragraphs, documents, jsonl or wikitext; detected if not given.
-        may_replace: Whether a vocabulary in ``out`` may be replaced.
+        overwrite: Whether a vocabulary in ``out`` may be replaced.
         log: Receives lines for the user.
         fields: The settings by name: ``size``, which is required, ``cased``, ``processes`` and the others of
             `LearnSettings`.
     """
     settings = _settings(settings, fields)
     if out is not None:
-        check_replaceable(out, may_replace=may_replace)
+        check_replaceable(out, overwrite=overwrite)
     counts = count_words(
         files,
         settings.tokenizer_settings,
