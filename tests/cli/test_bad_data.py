@@ -92,7 +92,7 @@ def train(
     ],
     ids=["noise", "noise in spans", "unknown", "askew", "between", "answer_start", "ids"],
 )
-def test_what_can_be_lived_with_is_counted(
+def test_tolerable_faults_are_counted(
     model: Path, tmp_path: Path, task: str, rows: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert train(task, model, tmp_path, rows) == 0
@@ -129,7 +129,7 @@ def test_what_can_be_lived_with_is_counted(
     ],
     ids=["one class", "empty dev", "empty dev of tag", "label", "span", "answer", "beyond", "columns"],
 )
-def test_what_cannot_be_lived_with_is_one_line_with_its_place(
+def test_a_fault_that_stops_the_run_is_one_line_with_its_place(
     model: Path,
     tmp_path: Path,
     task: str,
@@ -145,7 +145,7 @@ def test_what_cannot_be_lived_with_is_one_line_with_its_place(
     assert not (tmp_path / "out").exists()
 
 
-def test_bad_rows_that_may_be_left_out_are_told(
+def test_bad_rows_that_may_be_left_out_are_reported(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = labelled("only text", "\tgood")

@@ -72,7 +72,7 @@ def test_a_bad_row_says_so_in_its_place_and_in_the_exit_code(
     assert ("1 of 3 rows could not be used" in printed.err) == (code == 3)
 
 
-def test_what_was_cut_is_told(
+def test_cut_texts_are_reported(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give_stdin(monkeypatch, "a\n" + "b " * 100 + "\n")
@@ -122,7 +122,7 @@ def test_rows_that_cannot_be_measured_are_named(
     assert message in capsys.readouterr().err
 
 
-def test_columns_of_any_name_can_be_told(
+def test_columns_of_any_name_can_be_named(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "data.tsv"
@@ -174,7 +174,7 @@ def test_a_model_of_many_labels_does_not_abstain_by_halves(
 
 
 @pytest.mark.parametrize("task", ["tag", "answer"])
-def test_a_model_cannot_be_told_to_do_another_task(
+def test_a_model_cannot_do_another_task(
     folder: Path, tmp_path: Path, task: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = data(tmp_path, "a\tyes")
@@ -183,7 +183,7 @@ def test_a_model_cannot_be_told_to_do_another_task(
         assert f"task={task}: the model does classify; leave it out" in capsys.readouterr().err
 
 
-def test_how_the_columns_were_taken_is_told(
+def test_how_the_columns_were_read_is_reported(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "data.csv").write_text("title,content,year\na,b c,1\n")

@@ -49,7 +49,7 @@ def test_long_texts_say_that_they_were_cut(model: Model) -> None:
     assert [one.truncated for one in model.predict(TEXTS)] == [False, False, False, True, False]
 
 
-def test_items_of_every_usual_shape_are_taken(model: Model) -> None:
+def test_items_of_every_usual_shape_are_read(model: Model) -> None:
     texts = model.predict(["a b", {"text": "a b"}])
     assert [one.tokens for one in texts] == [4, 4]
     pairs = model.predict([("a", "b"), ["a", "b"], {"text_a": "a", "text_b": "b"}])

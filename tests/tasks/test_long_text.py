@@ -50,7 +50,7 @@ def test_of_a_pair_the_longer_text_is_read_in_windows_beside_the_whole_shorter(i
     assert all(len(one.first) + len(one.second or ()) <= 9 and one.num_cut == 0 for one in found)
 
 
-def test_two_long_texts_in_windows_tell_what_of_the_shorter_is_cut() -> None:
+def test_windows_of_two_long_texts_count_what_is_cut_of_the_shorter() -> None:
     found = cut("window", TEXT, list(range(15)))
     assert {one.num_cut for one in found} == {15 - 4}
     assert all(one.second == [0, 1, 2, 3] for one in found)

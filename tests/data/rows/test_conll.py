@@ -18,7 +18,7 @@ def named(example: TagExample) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", ["a.conll", "a.tsv", "a.txt", "a.bio", "a"])
 @pytest.mark.parametrize("delimiter", ["\t", " "])
-def test_sentences_are_parted_by_blank_lines(write: Write, name: str, delimiter: str) -> None:
+def test_blank_lines_separate_sentences(write: Write, name: str, delimiter: str) -> None:
     text = "Ann B-PER\nLee I-PER\nleft O\n\nParis B-LOC\n\t\nHi O\n".replace(" ", delimiter)
     table = read_examples(TAG, write(name, text))
     assert [example.text for example in table.examples] == ["Ann Lee left", "Paris", "Hi"]
@@ -27,7 +27,7 @@ def test_sentences_are_parted_by_blank_lines(write: Write, name: str, delimiter:
     assert (table.format, table.notes) == ("conll", ["tags are BIO"])
 
 
-def test_the_last_of_many_columns_is_the_tag_unless_told(write: Write) -> None:
+def test_the_last_column_is_the_tag_unless_the_user_names_another(write: Write) -> None:
     text = "-DOCSTART- -X- -X- O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\nGerman JJ I-NP I-MISC\n"
     path = write("a.txt", text)
     table = read_examples(TAG, path)
@@ -59,7 +59,7 @@ def test_a_line_with_one_column_makes_its_sentence_bad(write: Write) -> None:
     ]
 
 
-def test_a_line_of_a_byte_order_mark_ends_a_sentence_and_is_told(write: Write) -> None:
+def test_a_line_of_a_byte_order_mark_ends_a_sentence_and_is_reported(write: Write) -> None:
     table = read_examples(TAG, write("a.conll", "Hi\tO\n\ufeff\nyou\tO\n"))
     assert [example.text for example in table.examples] == ["Hi", "you"]
     assert table.notes == ["lines of nothing but a byte order mark, read as blank: 1"]
@@ -78,7 +78,7 @@ def test_bad_lines_have_a_reason(write: Write, line: str, reason: str) -> None:
         read_examples(TAG, write("a.conll", f"Hi\tO\n\n{line}\n"), ReadOptions(format="conll"))
 
 
-def test_columns_that_are_not_there_are_told(write: Write) -> None:
+def test_columns_that_are_missing_are_reported(write: Write) -> None:
     path = write("a.conll", "Hi\tO\n")
     with pytest.raises(DataError, match=r"2 columns; data\.columns asks for 5"):
         read_examples(TAG, path, ReadOptions(columns={"tags": "5"}))
@@ -86,7 +86,7 @@ def test_columns_that_are_not_there_are_told(write: Write) -> None:
         read_examples(TAG, path, ReadOptions(columns={"tags": "ner"}))
 
 
-def test_plain_text_is_not_taken_for_columns(write: Write) -> None:
+def test_plain_text_is_not_read_as_columns(write: Write) -> None:
     table = read_examples(TAG, write("a.txt", "My plan B\nThe weather is fine\nAs it was yesterday\n"))
     assert table.format == "text"
     assert [example.spans for example in table.examples] == [None, None, None]

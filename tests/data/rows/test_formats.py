@@ -31,14 +31,14 @@ Write = Callable[[str, str | bytes], Path]
     ],
 )
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_the_format_is_seen(write: Write, name: str, content: str, format: str, is_packed: bool) -> None:
+def test_the_format_is_detected(write: Write, name: str, content: str, format: str, is_packed: bool) -> None:
     data = gzip.compress(content.encode()) if is_packed else content.encode()
     table = read_examples(CLASSIFY, write(name + ".gz" * is_packed, data))
     assert table.format == format
     assert table.examples[0].text == "x"
 
 
-def test_a_format_that_is_told_wins(write: Write) -> None:
+def test_the_format_that_the_user_names_wins(write: Write) -> None:
     path = write("a.csv", "text\tlabel\nx, y\t1\n")
     assert read_examples(CLASSIFY, path, ReadOptions(format="tsv")).examples[0].text == "x, y"
 

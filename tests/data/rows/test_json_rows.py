@@ -45,7 +45,7 @@ def test_lists_too_deep_to_be_read_are_no_crash() -> None:
         read(deep)
 
 
-def test_a_damaged_document_is_told_with_its_line() -> None:
+def test_a_damaged_document_is_reported_with_its_line() -> None:
     with pytest.raises(DataError, match=r"f:3: not JSON \(.*, column 7\)"):
         read('[\n{"a": 1},\n{"a": }\n]')
 

@@ -32,7 +32,7 @@ def test_looking_ahead_reads_no_more_than_asked() -> None:
     assert Lines(map(str, endless()), "f").peek_texts(1) == ["1"]
 
 
-def test_lines_know_where_they_stand_whatever_was_looked_at() -> None:
+def test_lines_know_their_number_however_far_a_reader_looked_ahead() -> None:
     lines = Lines(["a", "", "b"], "f")
     assert lines.peek_texts(2) == ["a", "b"]
     assert [(line, lines.where) for line in lines] == [("a", "f:1"), ("", "f:2"), ("b", "f:3")]

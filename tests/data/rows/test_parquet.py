@@ -83,7 +83,7 @@ def test_tokens_with_numbered_tags_are_read(parquet: Path, monkeypatch: pytest.M
     assert table.format == "tokens"
 
 
-def test_a_file_that_is_no_parquet_is_told_in_one_line(parquet: Path) -> None:
+def test_a_file_that_is_not_parquet_is_reported_in_one_line(parquet: Path) -> None:
     parquet.write_bytes(b"text")
     with pytest.raises(
         DataError, match=r"a\.parquet: not parquet \(Parquet magic bytes not found in footer\.\)"

@@ -141,7 +141,7 @@ def test_columns_are_streamed() -> None:
     ]
 
 
-def test_a_bad_row_stands_in_its_place_and_the_stream_goes_on() -> None:
+def test_a_bad_row_keeps_its_place_and_the_stream_continues() -> None:
     found = stream(CLASSIFY, '{"text": "a"}', "{oops", '{"text": ""}', '{"text": "b"}')
     assert [type(item).__name__ for item in found] == ["TextExample", "BadRow", "BadRow", "TextExample"]
     assert [item.where for item in found] == ["stdin:1", "stdin:2", "stdin:3", "stdin:4"]
@@ -174,7 +174,7 @@ def test_a_stream_answers_each_line_before_it_reads_the_next(task: str, line: st
     assert sum(1 for _ in islice(examples, 1_000)) == 1_000
 
 
-def test_a_stream_of_columns_of_tags_is_told_by_its_name() -> None:
+def test_a_stream_of_conll_columns_is_recognised_by_its_name() -> None:
     (example,) = stream(TAG, "Ann\tB-PER", "left\tO", name="a.conll")
     assert isinstance(example, TagExample)
     assert (example.text, example.spans) == ("Ann left", (Span(0, 3, "PER"),))

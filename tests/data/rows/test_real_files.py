@@ -88,7 +88,7 @@ def test_a_stream_gives_the_same_examples(shared_data: Path, task: str, name: st
     )
 
 
-def test_what_was_repaired_in_cmrc_is_told(shared_data: Path) -> None:
+def test_repairs_of_cmrc_are_counted(shared_data: Path) -> None:
     notes = read_examples(ANSWER, shared_data / "answer/cmrc2018.train.json.gz").notes
     assert sorted(notes) == [
         "answers found without the spaces or the full stop around them: 132",

@@ -54,7 +54,7 @@ def test_usual_names_of_pairs_are_known(write: Write, header: str) -> None:
     ]
 
 
-def test_columns_stand_in_any_order_and_those_not_used_are_told(write: Write) -> None:
+def test_columns_may_be_in_any_order_and_unused_ones_are_reported(write: Write) -> None:
     path = write("a.csv", "id,label,title,content\n1,A,head,body\n")
     table = read_examples(CLASSIFY, path)
     assert rows(table) == [("body", None, ("A",))]
@@ -77,7 +77,7 @@ def test_quotes_of_csv_may_hold_commas_quotes_and_lines(write: Write) -> None:
 
 
 @pytest.mark.parametrize(("delimiter", "told"), [(";", "';'"), ("\t", r"'\t'")])
-def test_other_delimiters_of_csv_are_seen_and_told(write: Write, delimiter: str, told: str) -> None:
+def test_other_delimiters_of_csv_are_detected_and_reported(write: Write, delimiter: str, told: str) -> None:
     path = write("a.csv", f'text{delimiter}label\n"a{delimiter}b"{delimiter}X\n')
     table = read_examples(CLASSIFY, path)
     assert rows(table) == [(f"a{delimiter}b", None, ("X",))]
@@ -94,7 +94,7 @@ def test_a_cell_of_csv_may_be_as_long_as_a_book(write: Write) -> None:
     assert len(read_examples(CLASSIFY, path).examples[0].text) == 300_000
 
 
-def test_a_quote_that_is_never_closed_is_told_with_its_line(write: Write) -> None:
+def test_a_quote_that_is_never_closed_is_reported_with_its_line(write: Write) -> None:
     with pytest.raises(DataError, match=r'a\.csv:3: a quote \("\) that opens here is never closed'):
         read_examples(CLASSIFY, write("a.csv", 'text,label\ngood,A\n"bad,B\nmore,A\n'))
 
@@ -165,7 +165,7 @@ def test_a_label_that_comes_again_is_no_name_of_a_column(write: Write) -> None:
     assert [example.labels for example in table.examples] == [("topic",), ("mood",), ("topic",)]
 
 
-def test_a_column_of_unknown_name_is_taken_if_only_one_is_left(write: Write) -> None:
+def test_a_column_of_unknown_name_is_used_if_only_one_is_left(write: Write) -> None:
     table = read_examples(CLASSIFY, write("a.csv", "id,Body Text (EN),label\n1,good,A\n"))
     assert rows(table) == [("good", None, ("A",))]
     assert table.notes[0] == "columns: label = 'label', text = 'Body Text (EN)'"
@@ -173,7 +173,7 @@ def test_a_column_of_unknown_name_is_taken_if_only_one_is_left(write: Write) -> 
     assert rows(table) == [("good", None, ("A",))]
 
 
-def test_columns_that_cannot_be_told_are_shown_and_asked_for(write: Write) -> None:
+def test_columns_that_are_unclear_are_shown_and_asked_for(write: Write) -> None:
     with pytest.raises(
         DataError,
         match=r"4 columns without a header, .*0: 'gj04', 1: '1', 2: '', 3: 'One more\.'.*"

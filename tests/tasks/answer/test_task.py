@@ -88,7 +88,7 @@ def loaded(folder: Path) -> tuple[Extract, Bert]:
     return model.task, model.network
 
 
-def test_a_loaded_model_answers_what_it_has_learnt(run: Path) -> None:
+def test_a_loaded_model_answers_what_it_has_learned(run: Path) -> None:
     task, network = loaded(run / "best")
     dev = questions(60, seed=1, impossible=0.3)
     found = predictions(task, network, dev)
@@ -321,7 +321,7 @@ def test_a_question_that_leaves_no_room_is_refused() -> None:
         make_form().inputs([ask("x " * 30, "a " * 30)], with_targets=False)
 
 
-def test_what_the_examples_are_like_is_told() -> None:
+def test_remarks_describe_the_examples() -> None:
     rows = [
         AnswerExample("", "x", "ab ☃☃", (Answer("☃", 3),), "train.json:1"),
         AnswerExample("", "x", "a  b", (Answer("  ", 1),), "train.json:2"),
@@ -350,7 +350,7 @@ def test_long_answers_are_allowed_when_training_has_them() -> None:
     assert Extract.for_training("answer", limited, TOKENIZER, rows, [], max_length=40)[0].max_pieces == 7
 
 
-def test_examples_that_nothing_can_be_learnt_from_are_refused() -> None:
+def test_examples_that_nothing_can_be_learned_from_are_refused() -> None:
     def refused(rows: list[AnswerExample]) -> str:
         with pytest.raises(DataError) as caught:
             Extract.for_training("answer", AnswerSettings(), TOKENIZER, rows, [], max_length=40)

@@ -25,7 +25,7 @@ def test_labels_are_in_a_fixed_order_and_numbers_in_theirs() -> None:
     assert label_set(rows("10", "9", "x")) == ("10", "9", "x")
 
 
-def test_the_kind_is_seen_from_the_rows() -> None:
+def test_the_kind_follows_from_the_rows() -> None:
     assert kind_of(rows("a", "b")) == "single"
     assert kind_of(rows("a", ("a", "b"))) == "multi"
     assert kind_of(rows("a", ())) == "multi"
@@ -52,7 +52,7 @@ def test_rows_without_any_label_are_refused() -> None:
         check(rows((), (), ()), [])
 
 
-def test_a_column_of_ids_is_not_taken_for_labels() -> None:
+def test_a_column_of_ids_is_not_read_as_labels() -> None:
     with pytest.raises(DataError, match="4 different labels in 4 rows, such as 'a'; is the label in another"):
         check(rows("a", "b", "c", "d"), [])
 
@@ -62,7 +62,7 @@ def test_several_labels_in_dev_where_training_has_one_are_refused() -> None:
         check(rows("a", "b", "a"), rows(("a", "b"), file="dev.tsv"))
 
 
-def test_labels_that_dev_lacks_are_told() -> None:
+def test_labels_that_dev_lacks_are_reported() -> None:
     notes = check(rows("a", "b", "a"), rows("a"))
     assert notes == [
         "2 labels: a (2), b (1)",

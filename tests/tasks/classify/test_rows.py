@@ -35,7 +35,7 @@ def test_a_comma_parts_labels_only_if_each_part_is_a_label_elsewhere(write: Writ
     assert labels(write, "Washington, DC", "Paris") == [("Washington, DC",), ("Paris",)]
 
 
-def test_the_rule_for_several_labels_is_told(write: Write) -> None:
+def test_the_rule_for_several_labels_is_reported(write: Write) -> None:
     table = read_examples(CLASSIFY, write("a.tsv", "text\tlabel\nx\ta,b\ny\ta\nz\tb\n"))
     assert table.kind == "multi"
     assert any("since other rows have each of them alone" in note for note in table.notes)
@@ -45,13 +45,13 @@ def test_the_rule_for_several_labels_is_told(write: Write) -> None:
     assert any("read as one label; set data.kind=multi" in note for note in table.notes)
 
 
-def test_the_kind_that_is_told_is_used(write: Write) -> None:
+def test_the_kind_that_the_user_names_is_used(write: Write) -> None:
     assert labels(write, "a|b", "c", kind="single") == [("a|b",), ("c",)]
     assert labels(write, "a,b", "c", kind="multi") == [("a", "b"), ("c",)]
     assert labels(write, "a;b,c", "", kind="multi") == [("a", "b,c"), ()]
 
 
-def test_lists_of_labels_may_stand_in_cells(write: Write) -> None:
+def test_cells_may_hold_lists_of_labels(write: Write) -> None:
     assert labels(write, '["a", "b"]', "['c']", "[]") == [("a", "b"), ("c",), ()]
     assert labels(write, "[x] done", "[y]") == [("[x] done",), ("[y]",)]
 
@@ -91,7 +91,7 @@ def test_of_labels_and_scores_the_kind_decides(write: Write) -> None:
     assert (table.kind, table.examples[0].labels, table.examples[0].score) == ("regression", (), 0.5)
 
 
-def test_labels_with_fractions_are_scores_and_that_is_told(write: Write) -> None:
+def test_labels_with_fractions_are_scores_and_that_is_reported(write: Write) -> None:
     table = read_examples(CLASSIFY, write("a.csv", "text,label\na,0.5\nb,1\n"))
     assert table.kind == "regression"
     assert [example.score for example in table.examples] == [0.5, 1.0]

@@ -170,7 +170,7 @@ def test_bad_spans_have_a_reason(write: Write, row: dict[str, Any], reason: str)
     assert [(bad.where.rsplit(":", 1)[1], bad.reason) for bad in table.bad] == [("2", reason)]
 
 
-def test_of_label_studio_the_first_annotation_that_stands_is_taken(write: Write) -> None:
+def test_the_first_annotation_of_label_studio_that_is_not_cancelled_is_used(write: Write) -> None:
     region = {"value": {"start": 0, "end": 3, "labels": ["PER"]}}
     row = task([], was_cancelled=True)
     row["annotations"] += [{"result": [region]}, {"result": []}]

@@ -47,7 +47,7 @@ def test_spans_come_back_from_their_tags(scheme: Scheme, case: tuple[list[PieceS
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_legal_are_exactly_the_sequences_that_stand_for_spans(scheme: Scheme) -> None:
+def test_exactly_the_sequences_that_encode_spans_are_legal(scheme: Scheme) -> None:
     tag_set = TagSet.of(LABELS, scheme)
     end = len(tag_set)
     for length in range(4):

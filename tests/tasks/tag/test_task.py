@@ -106,7 +106,7 @@ def loaded(folder: Path) -> tuple[Tag, Bert]:
     return model.task, model.network
 
 
-def test_a_loaded_model_finds_what_it_has_learnt(run: Path) -> None:
+def test_a_loaded_model_finds_what_it_has_learned(run: Path) -> None:
     task, network = loaded(run / "best")
     dev = [*tagged_texts(40, seed=1), tagged_text(60, random.Random(3))]
     found = predictions(task, network, dev)
@@ -130,7 +130,7 @@ def test_predictions_have_the_promised_shape(run: Path) -> None:
     assert found[1].to_json() == {"spans": [], "tokens": 2, "truncated": False}
 
 
-def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
+def test_a_resumed_run_equals_one_that_never_stopped(tmp_path: Path) -> None:
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     learn(whole, steps=6, crf=True)
     assert not learn(stopped, 6, lambda: os.kill(os.getpid(), signal.SIGTERM), crf=True).is_finished
@@ -172,7 +172,7 @@ def test_the_form_follows_the_protocol() -> None:
     assert task.best_by == "f1"
 
 
-def test_tags_stand_at_their_pieces_and_borders_at_the_specials() -> None:
+def test_tags_are_at_their_pieces_and_borders_at_the_specials() -> None:
     task = make_form()
     (inputs,) = task.inputs(
         [TagExample("a xy 好", (Span(2, 4, "PER"), Span(5, 6, "LOC")), "x")], with_targets=True
@@ -210,7 +210,7 @@ def test_an_untrained_model_has_the_loss_of_guessing() -> None:
     assert sums["loss"].item() / task.counts(inputs)["loss"] == pytest.approx(np.log(5), abs=0.05)
 
 
-def test_a_crf_that_has_learnt_nothing_excludes_what_is_illegal() -> None:
+def test_an_untrained_crf_excludes_illegal_tags() -> None:
     plain, task = make_form(), make_form(crf=True)
     network = make_network(task)
     inputs = [one for windows in task.inputs(tagged_texts(20), with_targets=True) for one in windows]
@@ -324,7 +324,7 @@ def test_no_border_falls_inside_a_word_unless_training_had_such() -> None:
     assert not any("inside a word" in note for note in notes)
 
 
-def test_what_the_examples_are_like_is_told() -> None:
+def test_remarks_describe_the_examples() -> None:
     rows = [
         TagExample("ab ☃☃ 好", (Span(0, 2, "PER"), Span(3, 4, "LOC"), Span(4, 5, "LOC")), "train.jsonl:1"),
         TagExample("ab ", (Span(0, 3, "PER"),), "train.jsonl:2"),
@@ -344,7 +344,7 @@ def test_what_the_examples_are_like_is_told() -> None:
     ]
 
 
-def test_examples_that_nothing_can_be_learnt_from_are_refused() -> None:
+def test_examples_that_nothing_can_be_learned_from_are_refused() -> None:
     def refused(train_rows: list[TagExample], dev: list[TagExample]) -> str:
         with pytest.raises(DataError) as caught:
             Tag.for_training("tag", TagSettings(), TOKENIZER, train_rows, dev, max_length=40)

@@ -13,6 +13,8 @@ possible.
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from glassbert.data.examples import BadRow, Span, TagExample
@@ -113,8 +115,14 @@ def _example(
     return TagExample(text_of({"text": text}, "text"), spans, record.where)
 
 
-def _columns(values: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
-    return find_columns(TAG, list(values), given)
+def _columns(values: Mapping[str, Any], given: Mapping[str, str]) -> Mapping[str, str]:
+    return _columns_of(tuple(values), tuple(given.items()))
+
+
+@lru_cache(maxsize=100)
+def _columns_of(names: tuple[str, ...], given: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    # Remembered, since the objects of a file mostly have the same keys and each is asked several times.
+    return MappingProxyType(find_columns(TAG, names, dict(given)))
 
 
 def _text(values: Mapping[str, Any], given: Mapping[str, str]) -> str:
