@@ -96,7 +96,7 @@ def test_translate_names_an_encoder_as_such(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("verb", ["fill", "embed", "predict", "translate"])
-def test_every_verb_that_runs_a_model_is_told_where(
+def test_every_verb_that_runs_a_model_takes_a_device_and_a_precision(
     verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = []
@@ -140,7 +140,7 @@ def test_a_hub_name_is_looked_up_only_with_online(monkeypatch: pytest.MonkeyPatc
         ("predict", "BertForSequenceClassification", ["texts.txt"]),
     ],
 )
-def test_what_is_assumed_and_what_is_cut_is_told(
+def test_assumptions_and_cut_texts_are_reported(
     verb: str,
     head: str,
     arguments: list[str],
@@ -155,6 +155,6 @@ def test_what_is_assumed_and_what_is_cut_is_told(
         (folder / name).unlink()
     capsys.readouterr()
     assert main([verb, "model", *arguments]) == 0
-    told = capsys.readouterr().err
-    assert "assumed: text is lower-cased: no file says so" in told
-    assert "cut" in told
+    reported = capsys.readouterr().err
+    assert "assumed: text is lower-cased: no file says so" in reported
+    assert "cut" in reported

@@ -109,13 +109,13 @@ def test_alignments_come_with_json(folder: Path, tmp_path: Path, capsys: pytest.
         call("translate", str(folder), source, "--alignment")
 
 
-def test_what_was_cut_and_what_did_not_end_is_told(
+def test_texts_that_were_cut_and_translations_without_an_end_are_reported(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call("translate", str(folder), lines_of(tmp_path / "a.txt", ["one " * 100]), "--max-length", "1")
-    told = capsys.readouterr().err
-    assert "1 of 1 texts were longer than 64 tokens and were cut" in told
-    assert "1 of 1 translations reached 1 tokens without an end" in told
+    reported = capsys.readouterr().err
+    assert "1 of 1 texts were longer than 64 tokens and were cut" in reported
+    assert "1 of 1 translations reached 1 tokens without an end" in reported
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_evaluate_writes_a_report_on_a_translator(
     assert any(html.escape(target) in text for _, target in pairs)
 
 
-def test_evaluate_tells_what_was_cut(
+def test_evaluate_reports_texts_that_were_cut(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pairs = sentence_pairs(2, seed=3)

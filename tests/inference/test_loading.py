@@ -37,7 +37,7 @@ def test_a_model_of_the_wrong_kind_is_one_clear_line(bert: Path, translator: Pat
         load(bert, Translator)
 
 
-def test_a_model_runs_where_and_as_it_is_told(bert: Path, translator: Path) -> None:
+def test_a_model_runs_on_the_device_and_in_the_precision_asked_for(bert: Path, translator: Path) -> None:
     for folder in (bert, translator):
         plain, half = (load(folder, device="cpu", precision=name) for name in ("float32", "bfloat16"))
         assert (plain.device.type, plain.precision, half.precision) == ("cpu", "float32", "bfloat16")
@@ -68,7 +68,7 @@ def test_a_model_is_measured_by_its_own_method_too(translator: Path, tmp_path: P
         loaded.evaluate(path, task="pair")
 
 
-def test_a_place_that_is_not_there_is_refused_before_any_work(bert: Path) -> None:
+def test_an_unknown_device_or_precision_is_refused_at_once(bert: Path) -> None:
     with pytest.raises(UserError, match="device='tpu'; expected one of auto, cpu, cuda"):
         load(bert, device="tpu")
     with pytest.raises(UserError, match="precision='int3'; expected one of float32"):

@@ -197,7 +197,7 @@ def test_a_new_model_is_saved_in_one_line_and_loads_the_same(tmp_path: Path) -> 
     assert load(half).report.dtype == "float16"
 
 
-def test_saving_replaces_a_folder_only_when_told(tmp_path: Path) -> None:
+def test_saving_replaces_a_folder_only_on_request(tmp_path: Path) -> None:
     model = new_model()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.txt").write_text("mine")

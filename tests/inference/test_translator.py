@@ -34,7 +34,7 @@ def test_a_text_is_translated_alike_alone_and_among_others(translator: Translato
     settings = translator.usual_settings(method=method, max_length=12)
     together = translator.translate(TEXTS, settings)
     for index, text in enumerate(TEXTS):
-        # What chance draws depends on the place of a text; blank ones before it keep its place.
+        # Random draws depend on the place of a text; blank texts before it keep its place.
         alone = translator.translate([""] * index + [text], settings)[-1]
         assert alone.text == together[index].text
         assert alone.score == pytest.approx(together[index].score, abs=1e-4)
@@ -74,7 +74,7 @@ def test_blank_texts_stay_blank(translator: Translator) -> None:
     assert translator.translate([]) == []
 
 
-def test_a_source_longer_than_the_table_is_cut_and_told(translator: Translator) -> None:
+def test_a_source_longer_than_the_table_is_cut_and_reported(translator: Translator) -> None:
     found = translator.translate(["one " * 100, "one"], translator.usual_settings(max_length=4))
     assert [one.truncated for one in found] == [True, False]
     assert [one.tokens for one in found] == [64, len(translator.tokenizer.ids_of("one")) + 1]
@@ -91,7 +91,7 @@ def test_a_source_is_cut_only_when_it_and_its_end_do_not_fit(
     assert found.tokens == min(num_pieces + 1, 64)
 
 
-def test_chance_does_not_depend_on_how_a_stream_is_cut(translator: Translator) -> None:
+def test_random_draws_do_not_depend_on_how_a_stream_is_cut(translator: Translator) -> None:
     settings = translator.usual_settings(method="sample", max_length=8)
     same = [TEXTS[0]] * 6
     whole = [found.text for found in translator.stream(same, settings)]
@@ -99,7 +99,7 @@ def test_chance_does_not_depend_on_how_a_stream_is_cut(translator: Translator) -
     assert [found.text for found in translator.stream(same, settings, chunk_size=2)] == whole
 
 
-def test_a_translation_without_an_end_is_told_for_each_sentence(translator: Translator) -> None:
+def test_a_translation_without_an_end_is_reported_for_each_sentence(translator: Translator) -> None:
     found = translator.translate(TEXTS, translator.usual_settings(method="sample", max_length=12))
     assert {one.finished for one in found} == {True, False}
     for one in found:
@@ -211,7 +211,7 @@ def test_a_saved_translator_writes_the_same(translator: Translator, tmp_path: Pa
     translator.save(tmp_path / "copy", overwrite=True)
 
 
-def test_a_run_folder_stands_for_its_best_model(folder: Path, tmp_path: Path) -> None:
+def test_a_run_folder_means_its_best_model(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "best")
     loaded = load(tmp_path, Translator)
     assert loaded.run["note"] == "random"

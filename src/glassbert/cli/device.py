@@ -1,4 +1,4 @@
-"""What every verb that runs a model can be told: where to run it, and in which precision."""
+"""The options of every verb that runs a model: where to run it, and in which precision."""
 
 from dataclasses import dataclass
 

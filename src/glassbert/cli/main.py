@@ -40,7 +40,7 @@ def build_app() -> cyclopts.App:
         version=__version__,
         default_parameter=cyclopts.Parameter(negative=()),
         result_action="return_value",
-        suppress_keyboard_interrupt=False,  # it would end the program without a word
+        suppress_keyboard_interrupt=False,  # otherwise cyclopts exits without a message
     )
     app.command(demo.demo)
     app.command(vocab.app)
@@ -82,13 +82,13 @@ def main(argv: list[str] | None = None) -> int:
     """Run one verb and return its exit code."""
     try:
         build_app().meta(argv, exit_on_error=False, print_error=False)
-        sys.stdout.flush()  # now, where a reader that has left can still be told from a fault
+        sys.stdout.flush()  # here, where a closed pipe is not yet an error
     except cyclopts.CycloptsError as error:
         return _fail(" ".join(str(error).split()), EXIT_USAGE)
     except UserError as error:
         return _fail(str(error), error.exit_code)
     except BrokenPipeError:
-        # The reader of our output has left (`| head`). Python would complain again when it flushes at exit.
+        # The reader has closed the pipe (`| head`); without this, Python would complain when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a loaded BERT and a loaded translator have in common."""
+"""The base of `Model` and `Translator`: where they run, how large they are, how they show themselves."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

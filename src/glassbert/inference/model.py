@@ -85,7 +85,7 @@ class Model(Loaded):
             sentences: How `embed` pools the tokens of a text, and how long it may be; the mean of all the
                 tokens that network and tokenizer allow when not given.
             folder: Where the model was read from.
-            run: What run.json says: how the model was made, and its task.
+            run: The content of run.json: how the model was made, and its task.
             device: Where the model runs; `auto` takes a GPU if there is one.
             precision: Of the weights at work, and of what flows between layers.
         """

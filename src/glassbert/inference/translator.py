@@ -39,7 +39,7 @@ class Alternative:
 
     text: str
     score: float
-    """What translations are ranked by: the log-probability, normalised by length."""
+    """The log-probability normalised by length, by which translations are ranked."""
     log_prob: float
     finished: bool
     """False when the longest length was reached before the end."""
@@ -119,7 +119,7 @@ class Translator(Loaded):
         """Put a network and its vocabulary together.
 
         Args:
-            run: What run.json says: how the model was made.
+            run: The content of run.json: how the model was made.
             folder: Where it was read from.
             device: Where the model runs; `auto` takes a GPU if there is one.
             precision: Of the weights at work, and of what flows between layers.
