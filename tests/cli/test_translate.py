@@ -136,7 +136,7 @@ def test_options_without_sense_are_refused(
 
 
 def test_a_json_line_without_text_is_named(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"a\.txt:2: a JSON object without a string"):
+    with pytest.raises(DataError, match=r"a\.txt:2: no string under .text. in this JSON object"):
         call("translate", str(folder), lines_of(tmp_path / "a.txt", ["one", '{"source": "two"}']))
 
 
