@@ -44,7 +44,7 @@ format: $(DEV_INSTALLED)  ## Let ruff put the code in order
 	$(BIN)/ruff check --fix .
 
 test: $(DEV_INSTALLED)  ## The test suite: offline, on the CPU
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n auto
 
 test-slow: $(DEV_INSTALLED)  ## The long comparisons on large corpora
 	$(BIN)/pytest -q -m slow
