@@ -8,7 +8,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "glassbert"
-HOPS = sorted(set(re.findall(r"`(\w+/[\w/]+\.py)(?::(\w+))?`", (ROOT / "docs" / "tour.md").read_text("utf-8"))))
+HOPS = sorted(
+    set(re.findall(r"`(\w+/[\w/]+\.py)(?::(\w+))?`", (ROOT / "docs" / "tour.md").read_text("utf-8")))
+)
 
 
 def test_the_tour_visits_every_package() -> None:
