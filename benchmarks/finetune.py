@@ -201,7 +201,7 @@ def train_theirs(plan: Plan, score_file: Path) -> dict[str, Run]:
             if not order:
                 order = torch.randperm(len(rows), generator=generator).tolist()
             chosen, order = order[: plan.batch_size], order[plan.batch_size :]
-            model(**padded([rows[index] for index in chosen], task.form)).loss.backward()
+            model(**padded([rows[index] for index in chosen], task.task)).loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
             optimizer.step()
             schedule.step()
@@ -213,7 +213,7 @@ def train_theirs(plan: Plan, score_file: Path) -> dict[str, Run]:
 
 def write_score(task: Any, metrics: dict[str, float], plan: Plan, file: Path) -> None:
     """Leave what a run came to, but for the time, where the comparison finds it."""
-    metric, num_examples = task.form.best_by, round(plan.epochs * len(task.train_inputs))
+    metric, num_examples = task.task.best_by, round(plan.epochs * len(task.train_inputs))
     score = {"metric": metric, "score": metrics[metric], "num_examples": num_examples}
     file.write_text(json.dumps(score), encoding="utf-8")
 
@@ -226,7 +226,7 @@ def their_model(plan: Plan, task: Any) -> Any:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     torch.manual_seed(plan.seed)
-    spec = task.form.head()
+    spec = task.task.head()
     # In the precision of training, whatever that of the file.
     options: dict[str, Any] = {"dtype": torch.float32}
     options["attention_probs_dropout_prob"] = plan.peer_attention_dropout
@@ -278,7 +278,7 @@ def measured(model: Any, task: Any) -> dict[str, float]:
     from glassbert.model.packed import BATCH_TOKENS, batches_by_length
     from glassbert.tasks.forward import decoded
 
-    form, inputs = task.form, task.dev_inputs
+    form, inputs = task.task, task.dev_inputs
     flat = [one for windows in inputs for one in windows]
     model.eval()
     raw: dict[int, Any] = {}

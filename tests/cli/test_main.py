@@ -40,7 +40,7 @@ def test_help_is_quick() -> None:
         subprocess.run(command, check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    # The bar is 0.3 s on an idle machine. The tests share theirs, so CPU time counts, not the clock, with room.
+    # The bar is 0.3 s on an idle machine. Tests share theirs: CPU time counts, with room, not the clock.
     assert min(times) < 0.6
 
 

@@ -97,3 +97,10 @@ def test_a_model_without_an_mlm_head_is_exit_4(
     shutil.copy(folders[0] / "vocab.txt", plain / "vocab.txt")
     assert main(["evaluate", str(plain), str(folders[1])]) == 4
     assert "no MLM head" in capsys.readouterr().err
+
+
+def test_half_precision_reaches_a_corpus(folders: tuple[Path, Path]) -> None:
+    whole = evaluate(load(folders[0]), folders[1]).metrics
+    half = evaluate(load(folders[0], precision="bfloat16"), folders[1]).metrics
+    assert half["mlm_loss"] == pytest.approx(whole["mlm_loss"], rel=0.02)
+    assert half["mlm_loss"] != whole["mlm_loss"]

@@ -8,6 +8,7 @@ import torch
 from glassbert.data.corpus.reader import Corpus
 from glassbert.evaluation.result import Evaluation
 from glassbert.inference.model import Model
+from glassbert.inference.prepare import prepared
 from glassbert.metrics.corpus import CorpusReport
 from glassbert.tasks.objectives.folders import saved_network
 from glassbert.tasks.objectives.parts import ObjectiveSettings
@@ -41,11 +42,13 @@ def evaluate_corpus(
         settings = replace(settings, max_length=max_length)
     objective = make_objective(settings, model.tokenizer.vocabulary)
     network = saved_network(objective, model.network, model.folder)
+    network = prepared(network, device=model.device, has_long_batches=True)
     for note in notes:
         log(note)
     batch_tokens = max(_BATCH_TOKENS, settings.max_length)
     batches = tuple(objective.held_out_batches(Corpus.open(folder), num_tokens, batch_tokens=batch_tokens))
-    with torch.inference_mode():
+    is_half = model.precision == "bfloat16"  # as in training: products in half precision, losses not
+    with torch.inference_mode(), torch.autocast(model.device.type, torch.bfloat16, enabled=is_half):
         scores = objective.measure(network, batches)
     return Evaluation(
         task="pretrain",
