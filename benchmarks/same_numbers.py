@@ -43,16 +43,18 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         inputs = Path(name) / "inputs"
         make_inputs(inputs)
-        found = []
-        for tree in (arguments.old, arguments.new):
-            work = Path(name) / f"work-{len(found)}"
+        trees = [tree.resolve() for tree in (arguments.old, arguments.new)]
+        works = [Path(name) / f"work-{index}" for index in range(2)]
+        for work in works:
             work.mkdir()
-            found.append(dict(digests(tree.resolve(), inputs, work, arguments.only or "")))
-    old, new = found
-    differing = [key for key in old if old[key] != new.get(key)]
-    for key in old:
-        print(f"{'DIFFERS' if key in differing else 'same':<8} {key:<36} {old[key][:16]} {new[key][:16]}")
-    return 1 if differing else 0
+        sides = [
+            digests(tree, inputs, work, arguments.only or "") for tree, work in zip(trees, works, strict=True)
+        ]
+        num_differing = 0
+        for (key, old), (_, new) in zip(*sides, strict=True):
+            num_differing += old != new
+            print(f"{'same' if old == new else 'DIFFERS':<8} {key:<44} {old[:16]} {new[:16]}", flush=True)
+    return 1 if num_differing else 0
 
 
 def make_inputs(folder: Path) -> None:
