@@ -13,7 +13,7 @@ SOURCE = Path(glassbert.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
 # A package may import from those named behind it, and from itself.
-_BASE = {"errors", "storage", "config", "model_names", "version", "heads"}
+_BASE = {"errors", "messages", "storage", "config", "model_names", "version", "heads"}
 _PARTS = {*_BASE, "text", "model", "interop"}
 _TASKS = {*_PARTS, "data", "metrics", "tasks"}
 _RUNS = {*_TASKS, "training", "inference", "evaluation"}
@@ -21,6 +21,7 @@ _TOP = {*_RUNS, "runs", "reports", "glassbox"}
 ARROWS = {
     "version": set(),
     "errors": set(),
+    "messages": set(),
     "heads": set(),
     "storage": {"errors"},
     "config": {"errors", "heads"},

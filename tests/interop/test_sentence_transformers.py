@@ -29,7 +29,7 @@ def test_a_folder_without_modules_says_nothing(tmp_path: Path) -> None:
     ("pooling", "modes"),
     [
         ({"pooling_mode_cls_token": True}, ("cls",)),
-        ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, ("mean", "max")),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, ("max", "mean")),
         ({"pooling_mode": "lasttoken"}, ("lasttoken",)),
         ({"pooling_mode": ["mean", "cls"]}, ("mean", "cls")),
     ],

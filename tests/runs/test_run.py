@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from glassbert.errors import UserError
+from glassbert.messages import Log
 from glassbert.runs.folder import RECIPE
 from glassbert.runs.recipe import Tables, write_recipe
 from glassbert.runs.run import RunResult, Session, carry_out
 from glassbert.storage import locked, read_json
 from glassbert.training.settings import TrainSettings
-from glassbert.training.status import Log
 from helpers.small_finetune import run, write_inputs
 
 KEYS = ["out", "model", "step", "is_finished", "metrics", "best_by", "best", "best_step", "runs", "report"]

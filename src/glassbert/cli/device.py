@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from cyclopts import Parameter
 
-from glassbert.inference.places import Device, Place, PrecisionName
+from glassbert.inference.devices import Device, Place, PrecisionName
 
 
 @Parameter(name="*")

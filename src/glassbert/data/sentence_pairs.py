@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, Self
 
 from glassbert.data.examples import BadRow
 from glassbert.errors import DataError, UserError
-from glassbert.text.files import read_lines, to_stderr, unpacked_name
+from glassbert.messages import to_stderr
+from glassbert.text.files import read_lines, unpacked_name
 
 
 class SentencePair(NamedTuple):

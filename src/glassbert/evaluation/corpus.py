@@ -9,11 +9,11 @@ from glassbert.data.corpus.reader import Corpus
 from glassbert.evaluation.result import Evaluation
 from glassbert.inference.model import Model
 from glassbert.inference.prepare import prepared
+from glassbert.messages import Log
 from glassbert.metrics.corpus import CorpusReport
 from glassbert.tasks.objectives.folders import saved_network
 from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.objectives.registry import make_objective, settings_of_run
-from glassbert.text.files import Log
 
 _BATCH_TOKENS = 8192
 

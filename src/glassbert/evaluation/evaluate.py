@@ -16,7 +16,7 @@ from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.predict import as_examples, schema_for
 from glassbert.inference.translator import Translator
-from glassbert.text.files import Log, to_stderr
+from glassbert.messages import Log, to_stderr
 
 
 def evaluate(

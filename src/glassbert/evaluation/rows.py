@@ -11,9 +11,9 @@ from glassbert.data.rows.schema import Schema
 from glassbert.errors import DataError
 from glassbert.evaluation.result import Evaluation
 from glassbert.inference.model import Model
+from glassbert.messages import Log
 from glassbert.metrics.mistakes import worst_first
 from glassbert.tasks.task import Input, Prediction, Task
-from glassbert.text.files import Log
 
 MAX_MISTAKES = 200
 """More would only make the report slow."""

@@ -8,9 +8,9 @@ from glassbert.data.sentence_pairs import ParallelFiles, SentencePair
 from glassbert.evaluation.result import Evaluation
 from glassbert.inference.decode import DecodeSettings
 from glassbert.inference.translator import Translation, Translator, length_warnings
+from glassbert.messages import Log
 from glassbert.metrics.mistakes import Mistake, Passage
 from glassbert.metrics.translation import sentence_chrf, translation
-from glassbert.text.files import Log
 
 MAX_MISTAKES = 50
 

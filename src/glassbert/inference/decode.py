@@ -16,8 +16,8 @@ from torch import Tensor
 
 from glassbert.data.random import Draw, uniform
 from glassbert.errors import UserError
+from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.next_tokens import Candidates, likeliest, sampled
-from glassbert.inference.places import Device, PrecisionName
 from glassbert.inference.prepare import choose_device, prepared
 from glassbert.model.layout import Batch
 from glassbert.model.lstm import Lstm

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from glassbert.inference.places import Device, PrecisionName
+from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.prepare import choose_device, prepared
 from glassbert.inference.threads import map_batches
 from glassbert.model.bert import Bert, Output

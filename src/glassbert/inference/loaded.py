@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from glassbert.data.examples import ReadOptions
-from glassbert.inference.places import Device, Place, PrecisionName
+from glassbert.inference.devices import Device, Place, PrecisionName
 from glassbert.inference.prepare import check_precision, choose_device
 
 if TYPE_CHECKING:

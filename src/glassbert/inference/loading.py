@@ -5,9 +5,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
+from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.loaded import Loaded
 from glassbert.inference.model import Model
-from glassbert.inference.places import Device, PrecisionName
 from glassbert.inference.translator import Translator
 from glassbert.interop.folder import EncoderFolder, ModelFolder, TranslatorFolder
 from glassbert.interop.sentence_transformers import read_sentence_settings

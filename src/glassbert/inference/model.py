@@ -14,10 +14,10 @@ from glassbert.config import ModelConfig
 from glassbert.data.examples import Example
 from glassbert.data.rows.schema import Item
 from glassbert.errors import ModelError, UserError
+from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.embeddings import Embeddings
 from glassbert.inference.engine import Engine
 from glassbert.inference.loaded import Loaded
-from glassbert.inference.places import Device, PrecisionName
 from glassbert.inference.predict import as_examples, with_abstention
 from glassbert.interop.build import LoadReport
 from glassbert.interop.folder import TASK_WEIGHTS, copy_companions, write_model

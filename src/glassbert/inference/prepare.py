@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from glassbert.errors import UserError
+from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.linear import onednn
-from glassbert.inference.places import Device, PrecisionName
 from glassbert.model.block import Block
 from glassbert.model.linear import Linear
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from glassbert.config import LstmConfig, TransformerConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
+from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.loaded import Loaded
-from glassbert.inference.places import Device, PrecisionName
 from glassbert.interop.ctranslate2 import export_ctranslate2
 from glassbert.interop.folder import TranslatorNetwork as Network
 from glassbert.interop.folder import write_model

@@ -9,11 +9,12 @@ from glassbert.errors import ModelError
 from glassbert.model.pooling import Pooling, PoolingMode
 from glassbert.storage import read_json, write_atomically, write_json
 
-# 1_Pooling/config.json has one switch per mode in older folders and one list in newer ones.
+# 1_Pooling/config.json has one switch per mode in older folders and one list in newer ones. Vectors of
+# several switches are joined in this order, that of sentence-transformers.
 _SWITCHES: dict[str, PoolingMode] = {
     "pooling_mode_cls_token": "cls",
-    "pooling_mode_mean_tokens": "mean",
     "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
     "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from glassbert.data.corpus.build import build_corpus
 from glassbert.data.examples import Example
 from glassbert.interop.folder import EncoderFolder, write_model
+from glassbert.messages import say_nothing
 from glassbert.model.bert import Bert
 from glassbert.runs.pretrain import PretrainRecipe
 from glassbert.runs.run import RunResult, Session, carry_out
 from glassbert.storage import new_folder, write_atomically
 from glassbert.text.wordpiece.tokenizer import Tokenizer
-from glassbert.training.processes import say_nothing
 
 if TYPE_CHECKING:
     from glassbert.runs.finetune import FineTuneRecipe

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from glassbert.config import TRANSLATOR_PRESETS
+from glassbert.messages import Log, to_stderr
 from glassbert.runs.finetune import MODEL_FIELDS, FineTuneRecipe
 from glassbert.runs.finetune_tables import AdaptSettings, ExampleFiles, FineTuneSettings, RunsSettings
 from glassbert.runs.pretrain import MODEL_FIELDS as PRETRAIN_MODEL_FIELDS
@@ -20,9 +21,8 @@ from glassbert.runs.translate_tables import ParallelData, TranslateSettings, kno
 from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.registry import settings_class
 from glassbert.text.bpe.learn import SubwordSettings
-from glassbert.text.files import to_stderr
 from glassbert.training.settings import TrainSettings
-from glassbert.training.status import Log, OnStatus
+from glassbert.training.status import OnStatus
 
 TRANSLATE = "translate"
 Home = tuple[str, str]

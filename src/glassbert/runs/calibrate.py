@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from glassbert.evaluation.result import Evaluation
 from glassbert.evaluation.rows import measured, run_settings
 from glassbert.interop.folder import EncoderFolder
+from glassbert.messages import Log
 from glassbert.model.bert import Bert
 from glassbert.storage import new_folder, read_json
 from glassbert.tasks.fine_tuning import FineTune, extra_of, load_task, save_finetuned
 from glassbert.tasks.forward import decoded, raw_outputs
 from glassbert.tasks.task import Task
-from glassbert.text.files import Log
 
 
 def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Log) -> Evaluation:

@@ -7,9 +7,9 @@ import numpy as np
 
 from glassbert.data.examples import BadRow, Table
 from glassbert.data.pair_batches import EncodedPairs
+from glassbert.messages import Log
 from glassbert.tasks.task import Input
 from glassbert.text.wordpiece.tokenizer import Tokenizer
-from glassbert.training.status import Log
 
 _NUM_SHOWN = 3
 

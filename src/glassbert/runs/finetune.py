@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 
 from glassbert.config import BertConfig
 from glassbert.errors import UserError
+from glassbert.messages import Log
 from glassbert.model.bert import Bert
 from glassbert.runs.calibrate import calibrate
 from glassbert.runs.describe import describe_rows
@@ -31,7 +32,6 @@ from glassbert.tasks.registry import settings_class, task_class
 from glassbert.tasks.settings import TaskSettings
 from glassbert.tasks.task import HeadSpec
 from glassbert.training.loop import TrainResult
-from glassbert.training.status import Log
 
 EPOCHS = 3.0
 MODEL_FIELDS: Mapping[str, Any] = get_type_hints(BertConfig)

@@ -11,6 +11,7 @@ from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.batches import PretrainBatch
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.errors import UserError
+from glassbert.messages import Log
 from glassbert.model.bert import Bert
 from glassbert.model.init import look_at_neighbours, new_bert
 from glassbert.runs.folder import plain_tables
@@ -23,7 +24,6 @@ from glassbert.tasks.objectives.registry import make_objective, objective_type
 from glassbert.tasks.pretraining import Pretrain
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.training.settings import TrainSettings
-from glassbert.training.status import Log
 
 DEFAULT_PRESET = "mini"
 MODEL_FIELDS: Mapping[str, Any] = {**get_type_hints(BertConfig), "neighbour_heads": bool}

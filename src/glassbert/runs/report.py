@@ -6,10 +6,10 @@ from pathlib import Path
 from glassbert.evaluation.rows import evaluate_rows
 from glassbert.evaluation.training_history import with_training_history
 from glassbert.inference.loading import load
+from glassbert.messages import Log
 from glassbert.reports.page import write_report
 from glassbert.runs.run import RunResult
 from glassbert.training.processes import is_main_process
-from glassbert.training.status import Log
 
 REPORT = "report.html"
 

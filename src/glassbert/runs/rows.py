@@ -9,10 +9,10 @@ from glassbert.data.examples import Example, Kind, Table
 from glassbert.data.random import Draw, permutation
 from glassbert.data.rows.read import read_examples
 from glassbert.errors import DataError
+from glassbert.messages import Log
 from glassbert.runs.describe import log_table
 from glassbert.runs.finetune_tables import ExampleFiles
 from glassbert.tasks.registry import schema_of
-from glassbert.training.status import Log
 
 _SPLIT_SEED = 20_180_404
 """Every run holds out the same rows: otherwise two runs could not be compared."""

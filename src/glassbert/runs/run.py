@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from glassbert.evaluation.result import Evaluation
+from glassbert.messages import Log, say_nothing
 from glassbert.runs.folder import check_data, lock_run, open_run
 from glassbert.runs.recipe import Tables
 from glassbert.training.checkpoint import full_disk_reported
 from glassbert.training.loop import TrainResult, train
-from glassbert.training.processes import choose_device, is_main_process, say_nothing
+from glassbert.training.processes import choose_device, is_main_process
 from glassbert.training.settings import TrainSettings
-from glassbert.training.status import Log, OnStatus
+from glassbert.training.status import OnStatus
 from glassbert.training.trainable import Trainable
 
 

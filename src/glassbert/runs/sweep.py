@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from glassbert.errors import UserError
 from glassbert.evaluation.result import Evaluation
+from glassbert.messages import say_nothing
 from glassbert.runs.adapt import adapt
 from glassbert.runs.folder import RECIPE
 from glassbert.runs.rows import Rows
@@ -20,7 +21,6 @@ from glassbert.storage import new_folder, read_json, write_atomically, write_jso
 from glassbert.tasks.task import LOWER_IS_BETTER
 from glassbert.training.checkpoint import PROGRESS, checkpoints
 from glassbert.training.log import METRICS
-from glassbert.training.processes import say_nothing
 from glassbert.training.settings import TrainSettings
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from glassbert.errors import UserError
 from glassbert.inference.translator import best_targets
 from glassbert.interop.folder import TranslatorFolder
 from glassbert.interop.folder import TranslatorNetwork as Network
+from glassbert.messages import Log
 from glassbert.metrics.translation import translation
 from glassbert.model.init import new_lstm, new_transformer
 from glassbert.runs.average import average_checkpoints
@@ -38,7 +39,6 @@ from glassbert.text.bpe.tokenizer import SubwordTokenizer
 from glassbert.training.checkpoint import forget_stops
 from glassbert.training.loop import TrainResult
 from glassbert.training.settings import TrainSettings
-from glassbert.training.status import Log
 
 VOCABULARY = "vocabulary"
 """Folder of the run with the vocabulary that was learned before the first step."""

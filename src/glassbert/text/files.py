@@ -7,7 +7,6 @@ add its suffix and its reader to `_PACKINGS`.
 import codecs
 import gzip
 import importlib
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -15,9 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from glassbert.errors import DataError, UserError
-
-Log = Callable[[str], None]
-"""Receives lines for the user."""
+from glassbert.messages import Log, to_stderr
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK_BYTES = 1 << 16
@@ -30,11 +27,6 @@ _SAMPLE_BYTES = 1 << 20
 # GB18030 gives rare characters only.
 _FREQUENT = frozenset("\u7684\u4e00\u662f\u4e0d\u4e86\u4eba\u6211\u5728\u6709\uff0c\u3002\u3001")
 _ENOUGH_CHARACTERS = 200
-
-
-def to_stderr(line: str) -> None:
-    """Print a line for the user where it does not mix with results."""
-    print(line, file=sys.stderr)
 
 
 def input_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from glassbert.messages import Log, to_stderr
 from glassbert.text.characters import is_ideograph, is_punctuation
 from glassbert.text.documents import Form
-from glassbert.text.files import Log, to_stderr
 from glassbert.text.vocabulary import SPECIALS, is_reserved, is_unused
 from glassbert.text.word_counts import OnProgress, count_words
 from glassbert.text.wordpiece.dead_rows import REASONS, dead_pieces

@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from glassbert.errors import DataError
+from glassbert.messages import Log, to_stderr
 from glassbert.text.documents import Form, Part, TextSource, detect_form, read_documents
-from glassbert.text.files import Log, bytes_on_disk, input_files, read_lines, to_stderr, utf8_length
+from glassbert.text.files import bytes_on_disk, input_files, read_lines, utf8_length
 
 # A block is the unit of work of a process: large enough that handing it over costs little.
 _BLOCK_CHARACTERS = 1 << 19

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from glassbert.errors import DataError
+from glassbert.messages import Log, to_stderr
 from glassbert.text.documents import AmbiguousForm, Form, Part
-from glassbert.text.files import Log, to_stderr
 from glassbert.text.sources import ReadProgress, find_sources, read_blocks
 from glassbert.text.wordpiece.settings import TokenizerSettings
 from glassbert.text.wordpiece.words import WordSplitter

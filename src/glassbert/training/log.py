@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from glassbert.errors import RunFailed
+from glassbert.messages import Log
 from glassbert.storage import write_atomically
 from glassbert.training.checkpoint import full_disk_reported
 from glassbert.training.hardware import measured_peak, peak_memory
-from glassbert.training.status import Log, OnStatus, Status
+from glassbert.training.status import OnStatus, Status
 from glassbert.training.step import StepResult
 from glassbert.training.tensorboard import Curves
 

@@ -11,12 +11,13 @@ from types import FrameType
 from typing import Any
 
 from glassbert.errors import RunFailed
+from glassbert.messages import Log, say_nothing
 from glassbert.training.checkpoint import newest_good, sweep
 from glassbert.training.log import RunLog
-from glassbert.training.processes import Processes, say_nothing
+from glassbert.training.processes import Processes
 from glassbert.training.settings import TrainSettings
 from glassbert.training.state import TrainState
-from glassbert.training.status import Log, OnStatus
+from glassbert.training.status import OnStatus
 from glassbert.training.trainable import Trainable
 
 

@@ -23,10 +23,6 @@ def is_main_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def say_nothing(line: str) -> None:
-    """Ignore a line: only the main process logs."""
-
-
 @dataclass(frozen=True)
 class Processes:
     """This process among its peers."""

@@ -3,9 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-Log = Callable[[str], None]
-"""Receives lines for the user."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Status:

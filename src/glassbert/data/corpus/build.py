@@ -28,10 +28,10 @@ from glassbert.data.corpus.resume import (
 from glassbert.data.corpus.shards import DEFAULT_SHARD_TOKENS, CorpusWriter, ids_dtype
 from glassbert.data.random import Draw, uniform
 from glassbert.errors import DataError, UserError
+from glassbert.messages import Log, to_stderr
 from glassbert.model_names import model_folder
 from glassbert.storage import sha256_of, sync_folder
 from glassbert.text.documents import FORMS, Form, Part, TextSource
-from glassbert.text.files import Log, to_stderr
 from glassbert.text.segment import segmenter as find_segmenter
 from glassbert.text.sources import OnRead, find_sources, read_blocks
 from glassbert.text.wordpiece.tokenizer import Tokenizer

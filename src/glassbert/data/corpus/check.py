@@ -14,9 +14,9 @@ from glassbert.data.corpus.duplicates import MIN_CHARACTERS, RepetitionCounter, 
 from glassbert.data.corpus.near_duplicates import MIN_SIMILARITY, NearDuplicateFinder, NearDuplicates
 from glassbert.data.corpus.survey import LONG_LINE_CHARACTERS, Examiner, TextFacts, file_and_line
 from glassbert.errors import DataError
+from glassbert.messages import Log, to_stderr
 from glassbert.model_names import model_folder
 from glassbert.text.documents import AmbiguousForm, Form, TextSource
-from glassbert.text.files import Log, to_stderr
 from glassbert.text.sources import OnRead, Sources, find_sources, read_blocks
 from glassbert.text.workers import map_in_order
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from glassbert.errors import DataError, UserError
+from glassbert.messages import Log, to_stderr
 from glassbert.text.characters import is_ideograph, is_punctuation
 from glassbert.text.documents import Form
-from glassbert.text.files import Log, to_stderr
 from glassbert.text.merging import Merger, most_frequent_first
 from glassbert.text.vocabulary import SPECIALS, Vocabulary, unused_pieces
 from glassbert.text.word_counts import OnProgress, WordCounts, count_words
