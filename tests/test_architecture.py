@@ -37,12 +37,12 @@ ARROWS = {
     "evaluation": {*_TASKS, "inference"},
     "runs": {*_RUNS, "reports"},
     "reports": {*_TASKS, "evaluation"},
-    "glassbox": {*_TASKS, "inference"},
+    "glassbox": {*_TASKS, "inference", "evaluation", "reports"},
     "cli": {*_TOP, "demo"},
     "demo": {*_TOP, "glassbert"},
 }
-# Methods of a loaded model that are built on top of it, called by their public names.
-THROUGH_THE_DOOR = {"inference/loaded.py": {"Evaluation", "evaluate"}}
+# The types of what the methods of a loaded model return that are built on top of it (`EXTENSIONS` there).
+THROUGH_THE_DOOR = {"inference/loaded.py": {"Evaluation"}}
 
 
 def imported_packages(source: str) -> set[str]:

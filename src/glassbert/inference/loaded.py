@@ -1,6 +1,8 @@
 """The base of `Model` and `Translator`: where they run, how large they are, how they show themselves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,13 @@ from glassbert.inference.prepare import check_precision, choose_device
 
 if TYPE_CHECKING:
     from glassbert import Evaluation
+
+EXTENSIONS = {
+    "evaluate": "glassbert.evaluation.evaluate",
+}
+"""Methods that are built on this package, which must not import them: each with the module of its function.
+
+The function has the method's name and takes the model first."""
 
 
 class Loaded:
@@ -38,11 +47,7 @@ class Loaded:
         options: ReadOptions | None = None,
     ) -> "Evaluation":
         """Return how good the model is on rows, sentence pairs or a corpus; see `glassbert.evaluate`."""
-        # By its public name: evaluation is built on this package, which must not import it.
-        from glassbert import evaluate
-
-        this: Any = self  # a Model or a Translator
-        return evaluate(this, data, task=task, options=options)
+        return self._extension("evaluate")(data, task=task, options=options)
 
     def __repr__(self) -> str:
         facts = [f"{name}={shortened(fact)}" for name, fact in self._facts().items() if fact is not None]
@@ -51,6 +56,10 @@ class Loaded:
     def _facts(self) -> Mapping[str, object]:
         """Return what a user wants to know first, by name; None is left out."""
         return {"device": str(self.device), "precision": self.precision}
+
+    def _extension(self, name: str) -> Callable[..., Any]:
+        """Return the function of `EXTENSIONS` behind a method, bound to this model; imported on first use."""
+        return partial(getattr(import_module(EXTENSIONS[name]), name), self)
 
     @property
     def _place(self) -> Place:

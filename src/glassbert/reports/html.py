@@ -1,11 +1,29 @@
-"""The parts that every section of the page is made of: headings, tables, figures."""
+"""The parts that every page is made of: the document itself, headings, tables, figures."""
 
 from collections.abc import Iterable, Sequence
+from importlib.resources import files
 
 from glassbert.reports.markup import Markup, tag
 
 # A longer table scrolls in a box of its own.
 MAX_ROWS = 25
+
+
+def document(title: str, header: Markup, sections: Iterable[str], *, language: str = "en") -> str:
+    """Return a whole page: no scripts, nothing loaded from elsewhere, light and dark."""
+    # The policy forbids what the page does not need: whatever its texts say, nothing is run or fetched.
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("title", title),
+        tag("style", Markup(files("glassbert.reports").joinpath("page.css").read_text(encoding="utf-8"))),
+    )
+    body = tag("body", header, tag("main", *sections))
+    return f"<!doctype html>\n{tag('html', head, body, lang=language)}\n"
 
 
 def section(title: str, *content: str, intro: str = "") -> Markup:

@@ -1,14 +1,13 @@
 """The report as one page of HTML: no scripts, nothing loaded from elsewhere, light and dark."""
 
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from statistics import mean, stdev
 
 from glassbert.evaluation.result import Evaluation, TrainingCurve
 from glassbert.metrics.calibration import Calibration
 from glassbert.metrics.thresholds import Acceptance, ThresholdCurve
-from glassbert.reports.html import columns, definitions, figure, section, table
+from glassbert.reports.html import columns, definitions, document, figure, section, table
 from glassbert.reports.markup import Markup, tag
 from glassbert.reports.mistakes import mistakes_section
 from glassbert.reports.plots import Series, lines, reliability
@@ -29,19 +28,8 @@ def write_report(path: str | Path, evaluation: Evaluation) -> None:
 
 def page(evaluation: Evaluation) -> str:
     """Return the page as HTML."""
-    # The policy forbids what the page does not need: whatever its texts say, nothing is run or fetched.
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("title", f"{evaluation.task}: {evaluation.model} on {evaluation.data}"),
-        tag("style", Markup(files("glassbert.reports").joinpath("page.css").read_text(encoding="utf-8"))),
-    )
-    body = tag("body", _header(evaluation), tag("main", *_sections(evaluation)))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    name = f"{evaluation.task}: {evaluation.model} on {evaluation.data}"
+    return document(name, _header(evaluation), _sections(evaluation))
 
 
 def _header(evaluation: Evaluation) -> Markup:
