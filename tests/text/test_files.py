@@ -2,6 +2,7 @@ import gzip
 import io
 import os
 import sys
+import tracemalloc
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,15 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from glassbert.errors import DataError, UserError
-from glassbert.text import files
-from glassbert.text.files import bytes_on_disk, decoded_lines, input_files, read_lines, unpacked_name
+from glassbert.text import files, unpack
+from glassbert.text.files import bytes_on_disk, input_files, read_lines, read_stream, unpacked_name
 
 TEXT = "first\nzweite Zeile: größer\n\n第三行\u2028same line\nlast"
 LINES = ["first", "zweite Zeile: größer", "", "第三行\u2028same line", "last"]
+
+
+def write_packed(path: Path, data: bytes) -> None:
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
 
 
 def test_plain_and_packed_files_give_the_same_lines(tmp_path: Path) -> None:
@@ -88,19 +93,19 @@ def test_zst_is_read_by_the_standard_library_and_damage_is_reported(
     class Reader(io.BytesIO):
         is_damaged = False
 
-        def __iter__(self) -> Iterator[bytes]:
-            yield from self.readlines()
-            if self.is_damaged:
+        def read1(self, size: int = -1) -> bytes:
+            if self.is_damaged and not self.getbuffer()[self.tell() :]:
                 raise ZstdError("bad frame")
+            return super().read1(size)
 
     module = ModuleType("compression.zstd")
-    module.open = lambda path, mode: Reader(path.read_bytes())
+    module.open = lambda packed, mode: Reader(packed.read())
     monkeypatch.setitem(sys.modules, "compression", ModuleType("compression"))
     monkeypatch.setitem(sys.modules, "compression.zstd", module)
     (tmp_path / "text.zst").write_bytes(TEXT.encode())
     assert list(read_lines(tmp_path / "text.zst")) == LINES
     Reader.is_damaged = True
-    with pytest.raises(DataError, match=r"text\.zst: damaged after line 5 \(bad frame\)"):
+    with pytest.raises(DataError, match=r"text\.zst: damaged after line 4 \(bad frame\)"):
         list(read_lines(tmp_path / "text.zst"))
 
 
@@ -120,10 +125,77 @@ def test_zst_is_read_by_the_package_frame_by_frame_and_a_truncated_file_is_repor
         list(read_lines(tmp_path / "text.zst"))
 
 
-def test_any_source_of_raw_lines_can_be_decoded() -> None:
-    assert list(decoded_lines([b"one\n", "zwölf".encode()], "stdin")) == ["one", "zwölf"]
+def test_a_stream_is_decoded_line_by_line() -> None:
+    assert list(read_stream(io.BytesIO(TEXT.encode()), "stdin")) == LINES
     with pytest.raises(DataError, match=r"^stdin:2: byte 1 \(0xff\)"):
-        list(decoded_lines([b"one\n", b"\xff"], "stdin"))
+        list(read_stream(io.BytesIO(b"one\n\xff"), "stdin"))
+
+
+def test_a_line_of_a_stream_is_there_before_the_next_one_is_written() -> None:
+    reading, writing = os.pipe()
+    with open(reading, "rb") as stream, open(writing, "wb", buffering=0) as writer:
+        lines = read_stream(stream, "stdin")
+        for text in ("one", "two"):
+            writer.write(f"{text}\n".encode())
+            assert next(lines) == text
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_a_line_beyond_the_limit_is_refused_in_bounded_memory(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GLASSBERT_MAX_LINE_MB", "1")
+    whole = b"short\n" + b"x" * (1 << 20) + b"\nshort\n"
+    write_packed(tmp_path / name, whole)
+    assert sum(map(len, read_lines(tmp_path / name))) == (1 << 20) + 10
+    write_packed(tmp_path / name, whole.replace(b"xx", b"xxx", 1) + b"y" * (64 << 20))
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"a\.txt.*:2: a line of more than 1 MB; .* GLASSBERT_MAX_LINE_MB$"):
+        list(read_lines(tmp_path / name))
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+
+
+def test_a_json_document_may_be_one_long_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLASSBERT_MAX_LINE_MB", "1")
+    write_packed(tmp_path / "a.json.gz", b"x" * (2 << 20))
+    assert len(next(read_lines(tmp_path / "a.json.gz"))) == 2 << 20
+    monkeypatch.setenv("GLASSBERT_MAX_DOCUMENT_MB", "1")
+    with pytest.raises(DataError, match="GLASSBERT_MAX_DOCUMENT_MB"):
+        next(read_lines(tmp_path / "a.json.gz"))
+
+
+@pytest.mark.parametrize("line", [b"\0", b"a line\n"])
+def test_a_bomb_is_refused_soon(tmp_path: Path, line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLASSBERT_MAX_LINE_MB", "100000")
+    monkeypatch.setattr(unpack, "_NEVER_REFUSED_BYTES", 1 << 20)
+    write_packed(tmp_path / "bomb.gz", line * ((4 << 20) // len(line)))
+    with pytest.raises(DataError, match=r"bomb\.gz: unpacks to more than 200 times its size; .*_RATIO$"):
+        list(read_lines(tmp_path / "bomb.gz"))
+    monkeypatch.setenv("GLASSBERT_MAX_PACKING_RATIO", "2000")
+    assert sum(map(len, read_lines(tmp_path / "bomb.gz"))) > 3 << 20
+
+
+def test_a_limit_that_is_not_a_number_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_bytes(b"text")
+    for wrong in ("0", "-1", "nan", "1e9", "9" * 5000, "\u0663"):
+        monkeypatch.setenv("GLASSBERT_MAX_LINE_MB", wrong)
+        with pytest.raises(UserError, match=r"GLASSBERT_MAX_LINE_MB='.{1,40}'; expected a whole number"):
+            list(read_lines(tmp_path / "a.txt"))
+
+
+def test_a_file_that_is_deleted_after_it_was_opened_is_read_to_its_end(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"one\ntwo\n")
+    lines = read_lines(tmp_path / "a.txt")
+    (tmp_path / "a.txt").unlink()
+    assert list(lines) == ["one", "two"]
+
+
+def test_pipes_and_devices_are_refused_where_files_are_read_more_than_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, kind in ((tmp_path / "pipe", "a pipe"), (Path("/dev/zero"), "a device")):
+        with pytest.raises(DataError, match=f"{path}: expected a file, got {kind}"):
+            input_files([path])
 
 
 def test_a_folder_means_its_files_in_order_of_their_names(tmp_path: Path) -> None:
@@ -225,7 +297,7 @@ def test_few_large_lines_are_read_to_detect_the_encoding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = "今天的天气很好，" * 60_000
-    raw = f"{line}\n".encode("gb18030")
+    raw = line.encode("gb18030")
     taken: list[bytes] = []
 
     def lines_of(_: Path) -> Iterator[bytes]:

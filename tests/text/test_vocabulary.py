@@ -68,7 +68,7 @@ def test_a_file_that_is_no_vocabulary_is_refused_with_its_line(
 def test_a_missing_or_unreadable_file_is_a_model_error(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"nope\.txt: No such file"):
         Vocabulary.load(tmp_path / "nope.txt")
-    with pytest.raises(ModelError, match="directory"):
+    with pytest.raises(ModelError, match="expected a file, got a folder"):
         Vocabulary.load(tmp_path)
     path = tmp_path / "latin.txt"
     path.write_bytes("\n".join((*SPECIALS, "é")).encode("latin-1"))

@@ -33,10 +33,10 @@ class BuildOptions:
     out: Path
     """Folder to write."""
     form: Form | None = None
-    """sentences or paragraphs (one a line, blank lines between documents), documents (one a line), jsonl (a
-    "text" in each line) or wikitext (` = Title = ` opens a document); detected when not given."""
+    """sentences or paragraphs (one per line, blank lines between documents), documents (one per line), jsonl
+    (a "text" in each line) or wikitext (` = Title = ` opens a document); detected when not given."""
     segmenter: str | None = None
-    """Finds Chinese words for whole-word masking: rjieba, jieba, or a file with one word a line."""
+    """Finds Chinese words for whole-word masking: rjieba, jieba, or a file with one word per line."""
     shard_tokens: int = 1 << 24
     """A shard ends with the first document that brings it to this size."""
     processes: int | None = None

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from glassbert.text.files import decoded_lines
+from glassbert.text.files import read_stream
 
 if TYPE_CHECKING:
     from glassbert.text.wordpiece.tokenizer import Tokenizer
@@ -60,4 +60,4 @@ def progress_bar() -> Progress:
 
 def stdin_lines() -> Iterator[str]:
     """Yield the lines of stdin without their line ends."""
-    return decoded_lines(sys.stdin.buffer, "stdin")
+    return read_stream(sys.stdin.buffer, "stdin")

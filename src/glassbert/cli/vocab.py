@@ -124,7 +124,7 @@ def extend(model: str, /, *, words: Path, out: Path, force: bool = False, json: 
 
     Args:
         model: Folder to read.
-        words: File with one word a line.
+        words: File with one word per line.
         out: Folder to write.
         force: Replace what the folder holds.
         json: Print the report as JSON.
@@ -190,8 +190,8 @@ def _vocabulary_lines(report: "VocabularyReport") -> Iterator[str]:
 def _text_lines(report: "TextReport") -> Iterator[str]:
     yield f"text       {report.num_words:,} words, {report.num_pieces:,} pieces"
     yield (
-        f"pieces     {report.pieces_per_word:.4f} a word, {report.pieces_per_long_word:.4f} a word of two "
-        f"or more characters; {report.characters_per_piece:.4f} characters a piece"
+        f"pieces     {report.pieces_per_word:.4f} per word, {report.pieces_per_long_word:.4f} per word of "
+        f"two or more characters; {report.characters_per_piece:.4f} characters per piece"
     )
     yield f"unknown    {report.num_unknown:,} [UNK] ({report.unknown_rate:.3%} of pieces)"
     if report.num_unknown:

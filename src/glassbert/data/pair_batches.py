@@ -151,7 +151,7 @@ class TranslateBatch:
 
 
 class TranslateObjective:
-    """All pairs once an epoch, in batches that fill a budget of source and target tokens."""
+    """All pairs once per epoch, in batches that fill a budget of source and target tokens."""
 
     def __init__(self, pairs: EncodedPairs, *, batch_tokens: int, seed: int) -> None:
         longest = int((pairs.source_lengths + pairs.target_lengths).max())

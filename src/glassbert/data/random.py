@@ -57,7 +57,7 @@ def below(limit: Keys, seed: int, draw: Draw, *keys: Keys) -> NDArray[np.int64]:
 
 
 def heads(num_tosses: NDArray[np.int64], seed: int, draw: Draw, *keys: Keys) -> NDArray[np.int64]:
-    """Return how many of ``num_tosses`` fair coins show heads: exactly binomial, 64 coins a hash."""
+    """Return how many of ``num_tosses`` fair coins show heads: exactly binomial, 64 coins per hash."""
     counts = np.zeros(len(num_tosses), dtype=np.int64)
     for word in range(-(-int(num_tosses.max(initial=0)) // 64)):
         tosses = np.clip(num_tosses - 64 * word, 0, 64)

@@ -23,7 +23,7 @@ def extend_vocabulary(
 
     Args:
         source: A model folder, a folder with a vocabulary only, or a tokenizer.
-        words: A file with one word a line, or a list of words.
+        words: A file with one word per line, or a list of words.
         overwrite: Replace what ``out`` holds.
     """
     if isinstance(source, Tokenizer):

@@ -1,9 +1,9 @@
 """Lines to documents: which form a text has, and where its documents begin and end.
 
-    sentences   one sentence a line, blank lines between documents
-    paragraphs  one paragraph a line, blank lines between documents
-    documents   one document a line
-    jsonl       one JSON object a line, whose "text" is a document with paragraphs on lines of their own
+    sentences   one sentence per line, blank lines between documents
+    paragraphs  one paragraph per line, blank lines between documents
+    documents   one document per line
+    jsonl       one JSON object per line, whose "text" is a document with paragraphs on lines of their own
     wikitext    a line ` = Title = ` opens a document, as in WikiText
 
 The end of a file always ends a document. To add a form, add its name to `Form`, and to `_FORMS` how it is
@@ -120,9 +120,9 @@ def detect_form(path: str | Path, form: Form | None = None) -> Form | None:
             return name
     what = "no blank line" if sample.num_groups == 1 else "a blank line after each line"
     raise AmbiguousForm(
-        f"{path}: one sentence a line and {what}, which does not show where documents end; put a blank line "
-        "between documents, or add --form documents if each line is one, or --form sentences if only blank "
-        "lines and the end of a file end one"
+        f"{path}: one sentence per line and {what}, which does not show where documents end; put a blank "
+        "line between documents, or add --form documents if each line is one, or --form sentences if only "
+        "blank lines and the end of a file end one"
     )
 
 

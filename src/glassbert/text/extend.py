@@ -77,7 +77,7 @@ def extend_tokenizer(
     Args:
         tokenizer: A tokenizer, or a folder with a vocabulary and no model; `interop.extend` also adds
             rows to a model.
-        words: A file with one word a line, or a list of words.
+        words: A file with one word per line, or a list of words.
         overwrite: Whether a vocabulary in ``out`` may be replaced.
     """
     check_replaceable(out, overwrite=overwrite)
@@ -97,7 +97,7 @@ def plan_extension(tokenizer: Tokenizer, words: str | Path | Sequence[str]) -> E
     """Plan a row for each of ``words`` that is not a piece yet and can be one; at least one must be there.
 
     Args:
-        words: A file with one word a line, or a list of words.
+        words: A file with one word per line, or a list of words.
     """
     name, lines = (words, list(read_lines(words))) if isinstance(words, str | Path) else ("words", words)
     plan = _plan(tokenizer, lines)

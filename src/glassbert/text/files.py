@@ -1,23 +1,21 @@
-"""The one way in for files of text: which files, how they are packed, how they are encoded, line by line.
+"""The one way in for files of text: which files, and how they are encoded, line by line.
 
-Text is UTF-8, with or without a byte order mark, or GB18030 if that is what the bytes are. To add a packing,
-add its suffix and its reader to `_PACKINGS`.
+Text is UTF-8, with or without a byte order mark, or GB18030 if that is what the bytes are. A line beyond the
+limit is refused before it fills the memory. `unpack.py` unpacks.
 """
 
 import codecs
-import gzip
-import importlib
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
-from glassbert.errors import DataError, UserError
+from glassbert.errors import DataError
 from glassbert.messages import Log, to_stderr
+from glassbert.open_files import DOCUMENT, LINE, Limit, check_regular
+from glassbert.text.unpack import PACKINGS, Damaged, pieces_of, unpacked
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_CHUNK_BYTES = 1 << 16
 _USUAL_PACKING_RATIO = 3
 
 _SAMPLE_LINES = 200
@@ -30,13 +28,16 @@ _ENOUGH_CHARACTERS = 200
 
 
 def input_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Return the files that ``paths`` name; a folder means all files in it that are not hidden."""
+    """Return the files that ``paths`` name; a folder means all files in it that are not hidden.
+
+    A pipe or a device is refused: files are read more than once.
+    """
     if isinstance(paths, str | Path):
         paths = [paths]
     files: list[Path] = []
     for path in map(Path, paths):
         if not path.is_dir():
-            path.stat()  # raises for a missing file before hours are spent on the others
+            check_regular(path, error=DataError)  # before hours are spent on the others
             files.append(path)
             continue
         inside = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
@@ -50,14 +51,14 @@ def input_files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
 def unpacked_name(path: str | Path) -> str:
     """Return the name of a file without the suffix of its packing."""
     name = Path(path).name
-    for suffix in _PACKINGS:
+    for suffix in PACKINGS:
         name = name.removesuffix(suffix)
     return name
 
 
 def bytes_on_disk(path: str | Path, num_text_bytes: int, size: int) -> int:
     """Return how many of the ``size`` bytes of a file hold this much text; an estimate if it is packed."""
-    ratio = _USUAL_PACKING_RATIO if Path(path).suffix in _PACKINGS else 1
+    ratio = _USUAL_PACKING_RATIO if Path(path).suffix in PACKINGS else 1
     return min(num_text_bytes // ratio, size)
 
 
@@ -67,19 +68,35 @@ def utf8_length(text: str) -> int:
 
 
 def read_lines(path: str | Path, log: Log = to_stderr) -> Iterator[str]:
-    """Yield the lines of a file, unpacked and decoded, without their line ends.
+    """Open a file, and return its lines, unpacked and decoded, without their line ends.
 
     Args:
         log: receives a line if the file is read as GB18030.
     """
-    lines = raw_lines(path)
+    return _decoded_file(raw_lines(path), path, log)
+
+
+def read_stream(stream: BinaryIO, name: str) -> Iterator[str]:
+    """Yield the lines of an open stream of UTF-8 as they come; ``name`` is for messages."""
+    return decoded_lines(_split(pieces_of(stream), name, LINE), name)
+
+
+def raw_lines(path: str | Path) -> Iterator[bytes]:
+    """Open a file, and return its lines as bytes, unpacked, without the line feed."""
+    path = Path(path)
+    # A JSON document may well be one line.
+    limit = DOCUMENT if unpacked_name(path).endswith(".json") else LINE
+    return _split(unpacked(path), str(path), limit)
+
+
+def _decoded_file(lines: Iterator[bytes], path: str | Path, log: Log) -> Iterator[str]:
     sample: list[bytes] = []
     num_ascii = 0
     for raw in lines:
         if not raw.isascii():
             sample = _sample(chain((raw,), lines))
             break
-        yield _without_end(raw.decode("ascii"))
+        yield raw.decode("ascii").removesuffix("\r")
         num_ascii += 1
     is_gb18030 = _are_gb18030(sample)
     if is_gb18030:
@@ -88,16 +105,39 @@ def read_lines(path: str | Path, log: Log = to_stderr) -> Iterator[str]:
         yield _decoded(raw, str(path), number, is_gb18030=is_gb18030)
 
 
-def raw_lines(path: str | Path) -> Iterator[bytes]:
-    """Yield the lines of a file as bytes, unpacked; raises at the place where a packed file is damaged."""
-    path = Path(path)
-    return _checked(_PACKINGS.get(path.suffix, _plain_lines)(path), path)
-
-
 def decoded_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
     """Yield lines of UTF-8 as text; raises with the position in ``name`` of a byte that is not UTF-8."""
     for number, raw in enumerate(lines, start=1):
         yield _decoded(raw, name, number)
+
+
+def _split(chunks: Iterator[bytes], name: str, limit: Limit) -> Iterator[bytes]:
+    """Yield the lines of a file, given in pieces, without the line feed.
+
+    Raises at a line beyond the limit, and where a packed file is damaged.
+    """
+    max_bytes = limit.num_bytes
+    begun: list[bytes] = []  # the line that no line feed has ended yet
+    num_begun = num_lines = 0
+    try:
+        for chunk in chunks:
+            first, *lines = chunk.split(b"\n")
+            begun.append(first)
+            num_begun += len(first)
+            if num_begun > max_bytes:
+                raise DataError(f"{name}:{num_lines + 1}: {limit.exceeded('a line')}")
+            if lines:
+                yield b"".join(begun)
+                num_lines += len(lines)
+                begun = [lines.pop()]
+                num_begun = len(begun[0])
+                yield from lines
+    except Damaged as error:
+        raise DataError(
+            f"{name}: damaged after line {num_lines} ({error}); download or pack the file again"
+        ) from None
+    if num_begun:
+        yield b"".join(begun)
 
 
 def _sample(lines: Iterator[bytes]) -> list[bytes]:
@@ -115,7 +155,7 @@ def _sample(lines: Iterator[bytes]) -> list[bytes]:
 def _decoded(raw: bytes, name: str, number: int, *, is_gb18030: bool = False) -> str:
     line = raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 and not is_gb18030 else raw
     try:
-        return _without_end(line.decode("gb18030" if is_gb18030 else "utf-8"))
+        return line.decode("gb18030" if is_gb18030 else "utf-8").removesuffix("\r")
     except UnicodeDecodeError as error:
         position = error.start + 1 + len(raw) - len(line)
         what = "neither UTF-8 nor GB18030" if is_gb18030 else "not UTF-8"
@@ -123,10 +163,6 @@ def _decoded(raw: bytes, name: str, number: int, *, is_gb18030: bool = False) ->
             f"{name}:{number}: byte {position} (0x{line[error.start]:02x}) is {what}; "
             "convert the text to UTF-8 first, for example with iconv"
         ) from None
-
-
-def _without_end(line: str) -> str:
-    return line.removesuffix("\n").removesuffix("\r")
 
 
 def _are_gb18030(raw_lines: Sequence[bytes]) -> bool:
@@ -163,74 +199,3 @@ def _gb18030(raw: bytes) -> str | None:
         return raw.decode("gb18030")
     except UnicodeDecodeError:
         return None
-
-
-def _plain_lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        yield from file
-
-
-def _gzip_lines(path: Path) -> Iterator[bytes]:
-    with gzip.open(path, "rb") as packed:
-        yield from packed
-
-
-def _zstandard_lines(path: Path) -> Iterator[bytes]:
-    """Unpack with the module of Python 3.14 or with the `zstandard` package, whichever is installed."""
-    try:
-        with importlib.import_module("compression.zstd").open(path, "rb") as packed:
-            yield from packed
-        return
-    except ImportError:
-        pass
-    try:
-        zstandard = importlib.import_module("zstandard")
-    except ImportError:
-        raise UserError(
-            f"{path}: reading .zst needs Python 3.14 or the package zstandard; "
-            "install it with `pip install zstandard`, or unpack the file first"
-        ) from None
-    rest = b""
-    for chunk in _zstandard_chunks(path, zstandard.ZstdDecompressor()):
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from (line + b"\n" for line in lines)
-    if rest:
-        yield rest
-
-
-def _zstandard_chunks(path: Path, decompressor: Any) -> Iterator[bytes]:
-    """Unpack frame by frame: the package's own file reader takes a truncated file for a whole one."""
-    frame = None
-    with path.open("rb") as file:
-        while data := file.read(_CHUNK_BYTES):
-            while data:
-                frame = frame or decompressor.decompressobj()
-                yield frame.decompress(data)
-                data = frame.unused_data if frame.eof else b""
-                frame = None if frame.eof else frame
-    if frame is not None:
-        raise EOFError("the last frame is not complete")
-
-
-_PACKINGS: dict[str, Callable[[Path], Iterator[bytes]]] = {".gz": _gzip_lines, ".zst": _zstandard_lines}
-"""The reader of each packing, by the suffix of the file."""
-
-
-def _checked(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
-    """Yield ``lines``; raises with the last line that could be read if the packed file is damaged."""
-    num_lines = 0
-    try:
-        for raw in lines:
-            yield raw
-            num_lines += 1
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise _damaged(path, num_lines, error) from None
-    except Exception as error:
-        # Both Zstandard modules raise their own class of this name, which may not be importable here.
-        if type(error).__name__ != "ZstdError":
-            raise
-        raise _damaged(path, num_lines, error) from None
-
-
-def _damaged(path: Path, num_lines: int, error: Exception) -> DataError:
-    return DataError(f"{path}: damaged after line {num_lines} ({error}); download or pack the file again")

@@ -73,10 +73,10 @@ class DictionarySegmenter:
 
     @classmethod
     def load(cls, path: str | Path) -> "DictionarySegmenter":
-        """Read a list with one word a line; what follows a space, such as a count, is ignored."""
+        """Read a list with one word per line; what follows a space, such as a count, is ignored."""
         words = [fields[0] for line in read_lines(path) if (fields := line.split())]
         if not words:
-            raise DataError(f"{path}: no word in it; expected one word a line")
+            raise DataError(f"{path}: no word in it; expected one word per line")
         return cls(words)
 
     def words(self, text: str) -> list[Range]:
@@ -105,7 +105,7 @@ def segmenter(source: str | Path | Sequence[str]) -> Segmenter:
     if not path.is_file():
         raise UserError(
             f"unknown segmenter {str(source)!r}; use {' or '.join(_NAMES)}, "
-            "or the path of a file with one word a line"
+            "or the path of a file with one word per line"
         )
     return DictionarySegmenter.load(path)
 

@@ -1,4 +1,4 @@
-"""The pieces that a model knows, one a line in `vocab.txt`; the line number is the id."""
+"""The pieces that a model knows, one per line in `vocab.txt`; the line number is the id."""
 
 import hashlib
 import re
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassbert.errors import DataError, ModelError, UserError
+from glassbert.open_files import read_regular
 from glassbert.storage import write_atomically
 from glassbert.text.files import decoded_lines
 
@@ -49,10 +50,10 @@ class Vocabulary:
         """Read a `vocab.txt`."""
         path = Path(path)
         try:
-            raw = path.read_bytes()
+            raw = read_regular(path)
         except OSError as error:
             raise ModelError(
-                f"{path}: {error.strerror}; expected a vocabulary file with one piece a line"
+                f"{path}: {error.strerror}; expected a vocabulary file with one piece per line"
             ) from None
         try:
             # Not `splitlines`: it also cuts at characters such as U+2028, which released vocabularies hold.
@@ -132,7 +133,7 @@ def _check(pieces: Sequence[str], name: str) -> None:
     """Refuse a list of pieces that cannot be a vocabulary; ``name`` says where it is from."""
     if not pieces:
         raise ModelError(
-            f"{name}: no piece in it; expected one piece a line, {' '.join(SPECIALS)} among them"
+            f"{name}: no piece in it; expected one piece per line, {' '.join(SPECIALS)} among them"
         )
     first_lines: dict[str, int] = {}
     for line, piece in enumerate(pieces, start=1):

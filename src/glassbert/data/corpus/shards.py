@@ -3,7 +3,7 @@
 For each shard, over the same tokens and in little-endian order:
 
     shard-00000.ids        uint16 or uint32, by the size of the vocabulary; no special tokens
-    shard-00000.words      one bit a token, lowest bit first: whether a word begins there
+    shard-00000.words      one bit per token, lowest bit first: whether a word begins there
     shard-00000.sentences  uint64: where each sentence ends, in tokens of the shard
     shard-00000.documents  uint64: where each document ends, in sentences of the shard
 

@@ -1,7 +1,7 @@
 """Learn a WordPiece vocabulary: the same bytes for the same text on any machine and any number of processes.
 
 The rows are: special pieces, unused rows, the alphabet, then merges; see `text/merging.py`. Merging by count,
-not by the likelihood score count(ab) / (count(a) count(b)), needs fewer pieces a word on text that was not
+not by the likelihood score count(ab) / (count(a) count(b)), needs fewer pieces per word on text that was not
 learned from; docs/log.md has the figures.
 """
 

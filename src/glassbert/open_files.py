@@ -1,0 +1,113 @@
+"""Open what a user names: nothing is waited for without end, and nothing is read without a limit.
+
+Each limit can be raised by the environment variable that its message names.
+"""
+
+import io
+import os
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from glassbert.errors import DataError, ModelError, UserError
+
+_MEGABYTE = 1 << 20
+_WRITER_WAIT_S = 5.0
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How much of something is read."""
+
+    variable: str
+    """The environment variable that sets it."""
+    default: int
+
+    @property
+    def value(self) -> int:
+        """The limit that holds now."""
+        text = os.environ.get(self.variable, "")
+        if not text:
+            return self.default
+        if not (text.isdecimal() and text.isascii() and len(text) < 10 and int(text)):
+            raise UserError(f"{self.variable}={text[:40]!r}; expected a whole number of 1 or more")
+        return int(text)
+
+    @property
+    def num_bytes(self) -> int:
+        """The same in bytes, for a limit in MB."""
+        return self.value * _MEGABYTE
+
+    def exceeded(self, what: str) -> str:
+        """Return what a message says after the place: what is too long, and how to allow it."""
+        return f"{what} of more than {self.value:,} MB; divide it, or raise the limit with {self.variable}"
+
+
+LINE = Limit("GLASSBERT_MAX_LINE_MB", 8)
+"""Of a line of text. The longest books have about 5 MB."""
+DOCUMENT = Limit("GLASSBERT_MAX_DOCUMENT_MB", 256)
+"""Of a file that is read as a whole, such as a JSON document."""
+PACKING_RATIO = Limit("GLASSBERT_MAX_PACKING_RATIO", 200)
+"""How many bytes a packed byte may become. Text is packed to a third or a tenth."""
+
+
+def open_stream(path: str | Path) -> BinaryIO:
+    """Open a file, a pipe or a device to be read once, from its start to its end.
+
+    A named pipe that nobody writes to is refused after a few seconds.
+    """
+    path = Path(path)
+    if not stat.S_ISFIFO(path.stat().st_mode):
+        return path.open("rb")
+    pipe = _Pipe(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
+    stream = io.BufferedReader(pipe)
+    deadline = time.monotonic() + _WRITER_WAIT_S
+    while not stream.peek(1) and not pipe.has_writer:
+        if time.monotonic() > deadline:
+            stream.close()
+            raise DataError(f"{path}: a pipe that nobody writes to; start its writer first, or give a file")
+        time.sleep(_POLL_S)
+    os.set_blocking(pipe.fileno(), True)
+    return stream
+
+
+def read_regular(path: str | Path, *, limit: Limit = DOCUMENT, error: type[UserError] = ModelError) -> bytes:
+    """Return the bytes of a file that is read as a whole.
+
+    A folder, a pipe or a device is refused at once, and so is a file beyond the limit. A missing file raises
+    FileNotFoundError.
+    """
+    path = Path(path)
+    check_regular(path, error=error)
+    with path.open("rb") as file:
+        content = file.read(limit.num_bytes + 1)
+    if len(content) > limit.num_bytes:
+        raise error(f"{path}: {limit.exceeded('a file')}")
+    return content
+
+
+def check_regular(path: str | Path, *, error: type[UserError] = ModelError) -> None:
+    """Refuse what is there but is not a file: a folder, a pipe or a device."""
+    mode = Path(path).stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise error(f"{path}: expected a file, got {_kind(mode)}")
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    return "a pipe" if stat.S_ISFIFO(mode) else "a device"
+
+
+class _Pipe(io.FileIO):
+    """A pipe that is not waited for, and that knows whether anybody writes to it."""
+
+    has_writer = False
+
+    def readinto(self, buffer: Any) -> Any:
+        count = super().readinto(buffer)
+        self.has_writer = self.has_writer or count is None  # nothing there yet, but not the end either
+        return count
