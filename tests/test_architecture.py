@@ -13,7 +13,8 @@ SOURCE = Path(glassbert.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
 # A package may import from those named behind it, and from itself.
-_BASE = {"errors", "messages", "open_files", "storage", "config", "model_names", "version", "heads"}
+_PLAIN = {"errors", "messages", "open_files", "parsing", "ranges", "typed", "version", "heads"}
+_BASE = {*_PLAIN, "storage", "config", "model_names"}
 _PARTS = {*_BASE, "text", "model", "interop"}
 _TASKS = {*_PARTS, "data", "metrics", "tasks"}
 _RUNS = {*_TASKS, "training", "inference", "evaluation"}
@@ -24,8 +25,11 @@ ARROWS = {
     "messages": set(),
     "heads": set(),
     "open_files": {"errors"},
-    "storage": {"errors", "open_files"},
-    "config": {"errors", "heads"},
+    "parsing": {"errors"},
+    "ranges": set(),
+    "typed": {"errors", "ranges"},
+    "storage": {"errors", "open_files", "parsing"},
+    "config": {"errors", "heads", "ranges", "typed"},
     "model_names": {"errors"},
     "text": _BASE,
     "model": _BASE,
@@ -121,6 +125,19 @@ def test_pickles_are_opened_in_one_place_only() -> None:
         and ast.unparse(node) in ("torch.load", "pickle.load", "pickle.loads")
     }
     assert users == {"weights.py"}
+
+
+def test_json_and_toml_pass_through_one_door() -> None:
+    names = ("loads", "load", "dumps", "dump", "JSONDecoder", "JSONEncoder")
+    calls = {f"{module}.{name}" for module in ("json", "tomllib") for name in names}
+    users = {
+        path.name
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Attribute) and ast.unparse(node) in calls)
+        or (isinstance(node, ast.ImportFrom) and node.module in ("json", "tomllib"))
+    }
+    assert users == {"parsing.py"}
 
 
 def modules_after(code: str) -> set[str]:

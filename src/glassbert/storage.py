@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import json
 import os
 import re
 import secrets
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from glassbert.errors import ModelError, UserError
+from glassbert.parsing import FormatError, json_text, parse_json
 
 LEFT_OVER_ENDINGS = ("part", "old")
 """Endings of the hidden files that a kill in the middle of a write leaves behind."""
@@ -106,20 +106,43 @@ def is_disk_full(error: BaseException) -> bool:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file of a model folder."""
-    try:
-        content = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise ModelError(f"no {path.name} in {path.parent}; is it a model folder?") from None
-    except ValueError as error:
-        raise ModelError(f"{path}: not JSON ({error}); the file is damaged, fetch it again") from None
+    content = read_json_value(path)
     if not isinstance(content, dict):
         raise ModelError(f"{path}: expected a JSON object, got a {type(content).__name__}")
     return content
 
 
+def read_json_value(path: Path) -> Any:
+    """Return what a JSON file of a model folder holds."""
+    try:
+        return parse_json(read_regular(path))
+    except FileNotFoundError:
+        raise ModelError(f"no {path.name} in {path.parent}; is it a model folder?") from None
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror}); fetch it again") from None
+    except FormatError as error:
+        raise ModelError(f"{path}: not JSON ({error}); the file is damaged, fetch it again") from None
+
+
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write ``value`` as JSON that people can read."""
-    write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8"))
+    write_atomically(path, (json_text(value, indent=2) + "\n").encode("utf-8"))
+
+
+def read_log(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
+    """Return each line of a .jsonl log of a run with the object in it.
+
+    A line that a kill or a full disk cut off, or that has no step, is left out.
+    """
+    found = []
+    for line in path.read_bytes().splitlines(keepends=True) if path.is_file() else ():
+        try:
+            row = parse_json(line) if line.endswith(b"\n") else None
+        except FormatError:
+            continue
+        if isinstance(row, dict) and isinstance(row.get("step"), int):
+            found.append((line, row))
+    return found
 
 
 def sha256_of(path: Path) -> str:

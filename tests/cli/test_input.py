@@ -33,3 +33,10 @@ def test_lines_of_stdin_are_read_as_they_arrive(monkeypatch: pytest.MonkeyPatch)
 def test_there_is_a_process_for_each_core_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 7)
     assert (num_processes(None), num_processes(2), num_processes(0)) == (7, 2, 0)
+
+
+@pytest.mark.parametrize("line", ['{"a":' * 100_000, '{"text": ' + "1" * 5_000 + "}", '{"text": "\\ud800"}'])
+def test_json_beyond_the_limits_is_bad_data(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(line.encode() + b"\n")))
+    with pytest.raises(DataError, match="stdin:1: .*; correct the JSON, or give plain lines"):
+        next(input_texts("-"))

@@ -1,11 +1,11 @@
 """What verbs that read text share: the lines of a file or of stdin, and the number of processes."""
 
-import json
 import os
 from collections.abc import Iterable, Iterator
 
 from glassbert.cli.output import remark, stdin_lines
 from glassbert.errors import DataError
+from glassbert.parsing import FormatError, parse_json
 from glassbert.text.files import read_lines
 
 
@@ -25,9 +25,11 @@ def input_texts(source: str) -> Iterator[str]:
 def _text_of(line: str, place: str) -> str:
     """Return the text of a JSON line; a line that only looks like JSON is a text itself."""
     try:
-        row = json.loads(line)
-    except json.JSONDecodeError:
-        return line
+        row = parse_json(line)
+    except FormatError as error:
+        if error.line is not None:
+            return line
+        raise DataError(f"{place}: {error}; correct the JSON, or give plain lines") from None
     if not isinstance(row.get("text"), str):
         raise DataError(f'{place}: no string under "text" in this JSON object; add it, or give plain lines')
     return str(row["text"])

@@ -97,7 +97,8 @@ def recipe_tables(
 
 def read_options(changes: list[str] | None, format: str | None, skip_bad: int) -> ReadOptions:
     """Return how rows are read, from --set, --format and --skip-bad."""
-    from glassbert.runs.recipe import changed, check_keys, settings_from
+    from glassbert.runs.recipe import changed
+    from glassbert.typed import check_keys, settings_from
 
     tables = changed({}, changes or ())
     check_keys(tables, ("data",), "--set")

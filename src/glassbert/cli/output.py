@@ -1,6 +1,5 @@
 """Printing: results on stdout, everything else on stderr."""
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +8,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from glassbert.parsing import json_text
 from glassbert.text.files import read_stream
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ InputSource = Annotated[str, Parameter(name="INPUT", allow_leading_hyphen=True, 
 
 def print_json(value: JsonValue) -> None:
     """Print ``value`` as one line of JSON; Chinese is not escaped."""
-    print(json.dumps(value, ensure_ascii=False))
+    print(json_text(value))
 
 
 def remark(text: str) -> None:

@@ -8,7 +8,6 @@ Each may be packed (.gz, .zst) and encoded in UTF-8 or GB18030. Text is taken as
 no letter changed.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple, Self
 from glassbert.data.examples import BadRow
 from glassbert.errors import DataError, UserError
 from glassbert.messages import to_stderr
+from glassbert.parsing import FormatError, parse_json
 from glassbert.text.files import read_lines, unpacked_name
 
 
@@ -109,8 +109,8 @@ class ParallelFiles:
     def _json_rows(self) -> Iterator[SentencePair | str]:
         for number, line in enumerate(self._lines(self.source), start=1):
             try:
-                row = json.loads(line)
-            except ValueError as error:
+                row = parse_json(line)
+            except FormatError as error:
                 yield f"not JSON ({error}); expected an object with a source and a target"
                 continue
             inner = row.get("translation", row) if isinstance(row, dict) else row

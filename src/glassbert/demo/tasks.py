@@ -1,12 +1,12 @@
 """The second part of the demo: the model of the package, as it is and fine-tuned for a task."""
 
-import json
 from pathlib import Path
 
 import glassbert as gb
 from glassbert.demo.story import SEED, Story, finished
 from glassbert.demo.topics import SPLITS, Split, notes
 from glassbert.model_names import DEMO
+from glassbert.parsing import json_text
 
 # With the piece that was taken out.
 MASKED = {
@@ -64,7 +64,7 @@ def _fine_tune(story: Story, folder: Path) -> None:
     for split in SPLITS:
         rows = notes(split, NUM_NOTES[split], seed=SEED)
         story.log(f"{split:<5} {len(rows):>4} rows, such as {rows[0].text} ({rows[0].label})")
-        lines = (json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in rows)
+        lines = (json_text(row.to_json()) + "\n" for row in rows)
         (folder / "notes" / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
     result = finished(
         gb.train(

@@ -1,12 +1,11 @@
 """What a run folder remembers of the training: the curves that it logged, and the runs with other seeds."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from glassbert.evaluation.result import Evaluation, SeedResult, TrainingCurve
-from glassbert.storage import read_json
+from glassbert.storage import read_json, read_log
 
 _NOT_CURVES = frozenset({"step", "epoch", "evaluation"})
 
@@ -24,13 +23,9 @@ def with_training_history(evaluation: Evaluation, run: Path) -> Evaluation:
 def read_curves(path: Path) -> tuple[TrainingCurve, ...]:
     """Return each number of a metrics.jsonl over the steps; nothing if the run logged nothing."""
     found: dict[tuple[Literal["train", "evaluation"], str], dict[int, float]] = {}
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    for line in text.splitlines(keepends=True):
-        if not line.endswith("\n"):
-            break  # the run is still writing it, or was killed while it did
-        row = json.loads(line)
+    for _, row in read_log(path):
         for name, value in row.items():
-            if name not in _NOT_CURVES:
+            if name not in _NOT_CURVES and isinstance(value, int | float):
                 found.setdefault(("train", name), {})[row["step"]] = value
         for name, value in row.get("evaluation", {}).items():
             found.setdefault(("evaluation", name), {})[row["step"]] = value

@@ -1,6 +1,5 @@
 """README.md of a model folder: what the model is, how to load it, and how it came to be."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from glassbert.heads import HEADS
 from glassbert.interop.family import Config
 from glassbert.interop.marian_config import is_marian
 from glassbert.model.init import Network
+from glassbert.parsing import json_text
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def model_card(network: Network, run: Mapping[str, Any]) -> str:
     if about.transformers:
         lines += ["", *_python(*about.transformers)]
     lines += ["", "How it came to be (run.json):", ""]
-    lines += ["```json", json.dumps(run, indent=2, ensure_ascii=False), "```"]
+    lines += ["```json", json_text(run, indent=2), "```"]
     return "\n".join(lines) + "\n"
 
 

@@ -1,13 +1,13 @@
 """The extra files of a sentence-transformers folder: how it pools, and how long its texts may be."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 from glassbert.errors import ModelError
 from glassbert.model.pooling import Pooling, PoolingMode
-from glassbert.storage import read_json, write_atomically, write_json
+from glassbert.parsing import json_text
+from glassbert.storage import read_json, read_json_value, write_atomically, write_json
 
 # 1_Pooling/config.json has one switch per mode in older folders and one list in newer ones. Vectors of
 # several switches are joined in this order, that of sentence-transformers.
@@ -69,7 +69,7 @@ def write_sentence_settings(folder: str | Path, settings: SentenceSettings, *, h
         }
         for index, kind in enumerate(kinds)
     ]
-    write_atomically(folder / "modules.json", json.dumps(modules, indent=2).encode("utf-8"))
+    write_atomically(folder / "modules.json", json_text(modules, indent=2).encode("utf-8"))
     (folder / "1_Pooling").mkdir()
     modes = settings.pooling.modes
     pooling = {
@@ -86,9 +86,9 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
     """Return each module's class and folder, in order."""
     source = folder / "modules.json"
     try:
-        modules: list[dict[str, Any]] = json.loads(source.read_text(encoding="utf-8"))
+        modules: list[dict[str, Any]] = read_json_value(source)
         found = [(str(module["type"]).rpartition(".")[2], str(module["path"])) for module in modules]
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         raise ModelError(f"{source}: expected a list of modules with type and path") from None
     for _, path in found:
         if path and Path(path).name != path:

@@ -12,7 +12,7 @@ from glassbert.runs.finetune import MODEL_FIELDS, FineTuneRecipe
 from glassbert.runs.finetune_tables import AdaptSettings, ExampleFiles, FineTuneSettings, RunsSettings
 from glassbert.runs.pretrain import MODEL_FIELDS as PRETRAIN_MODEL_FIELDS
 from glassbert.runs.pretrain import DataSettings, PretrainRecipe
-from glassbert.runs.recipe import Tables, check_keys, read_recipe, set_value
+from glassbert.runs.recipe import Tables, read_recipe, set_value
 from glassbert.runs.report import with_report
 from glassbert.runs.run import Recipe, RunResult, carry_out
 from glassbert.runs.start import BERT_PRESETS, OLD_KEYS, with_model
@@ -23,6 +23,7 @@ from glassbert.tasks.registry import settings_class
 from glassbert.text.bpe.learn import SubwordSettings
 from glassbert.training.settings import TrainSettings
 from glassbert.training.status import OnStatus
+from glassbert.typed import check_keys
 
 TRANSLATE = "translate"
 Home = tuple[str, str]

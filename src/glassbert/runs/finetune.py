@@ -21,7 +21,7 @@ from glassbert.runs.finetune_tables import (
     usual_rate,
 )
 from glassbert.runs.folder import plain_tables
-from glassbert.runs.recipe import Tables, check_keys, settings_from
+from glassbert.runs.recipe import Tables
 from glassbert.runs.rows import Rows, read_rows
 from glassbert.runs.run import DevRows, Finish, Prepared, Session, SingleRun
 from glassbert.runs.start import StartModel
@@ -32,6 +32,7 @@ from glassbert.tasks.registry import settings_class, task_class
 from glassbert.tasks.settings import TaskSettings
 from glassbert.tasks.task import HeadSpec
 from glassbert.training.loop import TrainResult
+from glassbert.typed import check_keys, settings_from
 
 EPOCHS = 3.0
 MODEL_FIELDS: Mapping[str, Any] = get_type_hints(BertConfig)

@@ -1,12 +1,12 @@
 """A run folder belongs to one recipe on one text: the same command resumes it, another is refused."""
 
-import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from glassbert.errors import DataError, UserError
+from glassbert.parsing import parse_toml
 from glassbert.runs.recipe import Tables, read_recipe, write_recipe
 from glassbert.storage import locked, read_json, write_atomically, write_json
 from glassbert.training.processes import is_main_process
@@ -74,7 +74,7 @@ def check_data(out: Path, data: Mapping[str, Any]) -> None:
 
 def first_difference(old: str, new: str) -> str | None:
     """Return the first setting that differs between two recipes and matters to what is computed."""
-    before, after = tomllib.loads(old), tomllib.loads(new)
+    before, after = parse_toml(old), parse_toml(new)
     for name in after:
         for key in sorted({*before.get(name, {}), *after[name]}):
             if name == "train" and key in FREE_TO_CHANGE:

@@ -1,6 +1,5 @@
 """The end of a translation run: measure the model as it will be used, and write that into its folder."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median
@@ -12,7 +11,7 @@ from glassbert.interop.folder import TranslatorNetwork as Network
 from glassbert.metrics.translation import translation
 from glassbert.runs.run import Session
 from glassbert.runs.translate_tables import TranslateSettings, spread
-from glassbert.storage import new_folder, read_json
+from glassbert.storage import new_folder, read_json, read_log
 from glassbert.training.log import SPEED
 
 _NUM_SAMPLES = 3
@@ -55,7 +54,7 @@ def _effort(
     out: Path, network: Network, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> dict[str, float]:
     """Return what networks of different kinds are compared by beside their scores."""
-    speeds = [json.loads(line)["tokens_per_s"] for line in (out / SPEED).read_text("utf-8").splitlines()]
+    speeds = [row["tokens_per_s"] for _, row in read_log(out / SPEED) if "tokens_per_s" in row]
     source_length, target_length = (round(fmean(map(len, side))) for side in (sources, targets))
     return {
         "tokens_per_s": median(speeds),

@@ -15,7 +15,7 @@ from glassbert.messages import Log
 from glassbert.model.bert import Bert
 from glassbert.model.init import look_at_neighbours, new_bert
 from glassbert.runs.folder import plain_tables
-from glassbert.runs.recipe import Tables, check_keys, settings_from
+from glassbert.runs.recipe import Tables
 from glassbert.runs.run import SingleRun
 from glassbert.runs.start import BERT_PRESETS, StartModel
 from glassbert.tasks.objectives.objective import Objective
@@ -24,6 +24,7 @@ from glassbert.tasks.objectives.registry import make_objective, objective_type
 from glassbert.tasks.pretraining import Pretrain
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.training.settings import TrainSettings
+from glassbert.typed import check_keys, settings_from
 
 DEFAULT_PRESET = "mini"
 MODEL_FIELDS: Mapping[str, Any] = {**get_type_hints(BertConfig), "neighbour_heads": bool}

@@ -9,7 +9,7 @@ from glassbert.config import PRESETS, BertConfig, preset
 from glassbert.errors import UserError
 from glassbert.interop.folder import EncoderFolder
 from glassbert.model_names import model_folder
-from glassbert.runs.recipe import check_keys, typed_values
+from glassbert.typed import check_keys, typed_values
 
 BERT_PRESETS = frozenset(PRESETS) | {name.removeprefix("bert-") for name in PRESETS}
 OLD_KEYS = {

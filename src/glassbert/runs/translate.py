@@ -20,7 +20,7 @@ from glassbert.runs.average import average_checkpoints
 from glassbert.runs.describe import describe_pairs, left_out_lines
 from glassbert.runs.folder import plain_tables
 from glassbert.runs.measure_translator import measure_best
-from glassbert.runs.recipe import Tables, check_keys, settings_from
+from glassbert.runs.recipe import Tables
 from glassbert.runs.run import Finish, Session, SingleRun
 from glassbert.runs.start import SIZES, StartModel, with_current_keys
 from glassbert.runs.translate_tables import (
@@ -39,6 +39,7 @@ from glassbert.text.bpe.tokenizer import SubwordTokenizer
 from glassbert.training.checkpoint import forget_stops
 from glassbert.training.loop import TrainResult
 from glassbert.training.settings import TrainSettings
+from glassbert.typed import check_keys, settings_from
 
 VOCABULARY = "vocabulary"
 """Folder of the run with the vocabulary that was learned before the first step."""

@@ -10,7 +10,6 @@ The end of a file always ends a document. To add a form, add its name to `Form`,
 recognised and read.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from glassbert.errors import DataError
+from glassbert.parsing import FormatError, parse_json
 from glassbert.text.files import read_lines, unpacked_name
 from glassbert.text.sentences import split_sentences
 
@@ -129,8 +129,8 @@ def detect_form(path: str | Path, form: Form | None = None) -> Form | None:
 def json_text(line: str, place: str) -> str:
     """Return the "text" of a JSON line; ``place`` is where the line is."""
     try:
-        row = json.loads(line)
-    except ValueError as error:
+        row = parse_json(line, allow_halves=True)
+    except FormatError as error:
         raise DataError(
             f'{place}: not JSON ({error}); expected an object with a "text" in each line, or add '
             "--form documents if it is plain text"

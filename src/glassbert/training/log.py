@@ -4,8 +4,6 @@ metrics.jsonl holds only what the run computes, so it is the same byte for byte 
 stopped; times and speeds go to speed.jsonl.
 """
 
-import json
-import math
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -15,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from glassbert.errors import RunFailed
 from glassbert.messages import Log
-from glassbert.storage import write_atomically
+from glassbert.parsing import json_text
+from glassbert.storage import read_log, write_atomically
 from glassbert.training.checkpoint import full_disk_reported
 from glassbert.training.hardware import measured_peak, peak_memory
 from glassbert.training.status import OnStatus, Status
@@ -112,7 +111,7 @@ class RunLog:
             for name, rows in lines.items():
                 if rows:
                     with (self.run / name).open("a", encoding="utf-8") as file:
-                        file.writelines(json.dumps(row) + "\n" for row in rows)
+                        file.writelines(json_text(row) + "\n" for row in rows)
             if self._curves:
                 self._curves.flush()
 
@@ -143,17 +142,6 @@ class RunLog:
 
 def forget_after(path: Path, step: int) -> None:
     """Drop the lines after ``step``: the run resumes there and writes them again."""
-    if not path.is_file():
-        return
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [line for line in lines if _step_of(line) <= step]
-    if len(kept) < len(lines):
-        write_atomically(path, "".join(kept).encode("utf-8"))
-
-
-def _step_of(line: str) -> float:
-    """Return the step of a line; infinity for one that a kill or a full disk cut off."""
-    try:
-        return int(json.loads(line)["step"]) if line.endswith("\n") else math.inf
-    except ValueError:
-        return math.inf
+    kept = b"".join(line for line, row in read_log(path) if row["step"] <= step)
+    if path.is_file() and len(kept) < path.stat().st_size:
+        write_atomically(path, kept)

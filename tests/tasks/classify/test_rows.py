@@ -135,7 +135,7 @@ def test_a_file_without_labels_is_read_without(write: Write) -> None:
         ({"text": "  "}, "the text is empty"),
         ({"text": 7}, "the text is not a string but '7'"),
         ({"words": "x"}, "no text; name its column with --set data.columns.text=NAME"),
-        ({"text": "a\ud800"}, "the text holds half of a character (a lone surrogate)"),
+        ({"text": "a\ud800"}, "not JSON (half of a character, a lone surrogate)"),
         (
             {"text": "x", "label": [0, 1, 0]},
             "label '0' is given twice; expected a list of the labels that apply",

@@ -1,19 +1,24 @@
 """The manifest of a corpus: what it was made of, how much it holds, and the fingerprint of each file."""
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from glassbert.errors import DataError
+from glassbert.parsing import FormatError, parse_json
+from glassbert.ranges import Range, ShareBelowOne
 from glassbert.storage import write_json
+from glassbert.typed import record_from
 
 MANIFEST = "manifest.json"
 HELD_OUT = "held-out"
 """The folder within a corpus that holds the corpus of documents that are not trained on."""
 VERSION = 1
+ID_TYPES = ("<u2", "<u4")
+Amount = Annotated[int, Range(0, 10**15)]
+"""Of tokens, sentences, documents or bytes."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class Source:
 
     name: str
     """Without its folder: the same files give the same manifest wherever they are."""
-    num_bytes: int
+    num_bytes: Amount
     """On disk."""
     sha256: str
     form: str
@@ -33,12 +38,12 @@ class ShardInfo:
     """What one shard holds."""
 
     name: str
-    num_tokens: int
-    num_sentences: int
-    num_documents: int
-    num_bytes: int
+    num_tokens: Amount
+    num_sentences: Amount
+    num_documents: Amount
+    num_bytes: Amount
     """Of the text."""
-    num_unknown: int
+    num_unknown: Amount
     """Tokens that are [UNK]."""
     sha256: Mapping[str, str]
     """Of each of its files."""
@@ -50,18 +55,18 @@ class Manifest:
 
     version: int = VERSION
     vocab_sha256: str
-    vocab_size: int
+    vocab_size: Amount
     tokenizer: Mapping[str, bool]
     """The rules beside the vocabulary that decide which ids a text has."""
     dtype: str
-    """Of the ids."""
+    """Of the ids: one of `ID_TYPES`."""
     segmenter: str | None
     """What found the Chinese words; None if each character is a word."""
-    shard_tokens: int
+    shard_tokens: Amount
     """A shard ends with the first document that brings it to this size."""
-    num_duplicate_lines_dropped: int | None
+    num_duplicate_lines_dropped: Amount | None
     """None if repeated lines were kept."""
-    held_out_share: float = 0.0
+    held_out_share: ShareBelowOne = 0.0
     """The share of documents that were put into a corpus of their own, not to be trained on."""
     is_held_out: bool = False
     """Whether this is the corpus of those documents."""
@@ -117,20 +122,22 @@ class Manifest:
         """Read the manifest of a corpus folder."""
         path = Path(folder) / MANIFEST
         try:
-            content = json.loads(path.read_bytes())
+            content = parse_json(path.read_bytes())
         except FileNotFoundError:
             raise DataError(
                 f"no {MANIFEST} in {folder}; expected a folder written by `glassbert corpus build`"
             ) from None
-        except ValueError as error:
+        except FormatError as error:
             raise DataError(f"{path}: not JSON ({error}); build the corpus again") from None
         if not isinstance(content, dict) or content.get("version") != VERSION:
             version = content.get("version") if isinstance(content, dict) else None
             raise DataError(f"{path}: got version {version}, expected {VERSION}; build the corpus again")
         try:
-            manifest = cls.from_json(content)
-        except (KeyError, TypeError) as error:
-            raise DataError(f"{path}: incomplete ({error}); build the corpus again") from None
+            manifest = cls.from_json(content, str(path))
+        except DataError as error:
+            raise DataError(f"{error}; build the corpus again") from None
+        if manifest.dtype not in ID_TYPES:
+            raise DataError(f"{path}: dtype={manifest.dtype[:40]!r}; expected {' or '.join(ID_TYPES)}")
         if not manifest.shards:
             raise DataError(f"{path}: names no shard; build the corpus again")
         return manifest
@@ -140,13 +147,13 @@ class Manifest:
         write_json(Path(folder) / MANIFEST, self.to_json())
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the manifest that `to_json` turned into ``content``."""
-        return cls(
-            **{name: content[name] for name in _PLAIN_FIELDS if name in content or name not in _NEW_FIELDS},
-            sources=tuple(Source(**source) for source in content["sources"]),
-            shards=tuple(ShardInfo(**shard) for shard in content["shards"]),
-        )
+    def from_json(cls, content: Any, source: str) -> Self:
+        """Return the manifest that `to_json` turned into ``content``.
+
+        Args:
+            source: The file's name, for messages.
+        """
+        return record_from(cls, content, source, error=DataError)
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as a JSON object, with the totals before the long lists."""
@@ -156,5 +163,3 @@ class Manifest:
 
 
 _PLAIN_FIELDS = tuple(name for name in Manifest.__dataclass_fields__ if name not in ("sources", "shards"))
-# Corpora that were built before these existed do not have them.
-_NEW_FIELDS = ("held_out_share", "is_held_out")

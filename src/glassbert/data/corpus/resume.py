@@ -1,16 +1,15 @@
 """What an unfinished build leaves behind, so that the same command resumes it and any other is refused."""
 
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from glassbert.data.corpus.manifest import HELD_OUT, MANIFEST, Manifest, ShardInfo
+from glassbert.data.corpus.manifest import HELD_OUT, MANIFEST, Amount, Manifest, ShardInfo
 from glassbert.errors import RunFailed, UserError
-from glassbert.storage import is_disk_full, locked, put_in_place, sync_folder, write_json
+from glassbert.storage import is_disk_full, locked, put_in_place, read_json, sync_folder, write_json
+from glassbert.typed import typed
 
 _PROGRESS = "progress.json"
 
@@ -31,11 +30,13 @@ class Progress:
 
     @staticmethod
     def load(folder: Path) -> "Progress | None":
+        path = folder / _PROGRESS
         try:
-            content: dict[str, Any] = json.loads((folder / _PROGRESS).read_bytes())
-            plan = Manifest.from_json(content["plan"])
-            return Progress(replace(plan, shards=()), plan.shards, content["next_document"])
-        except (OSError, ValueError, KeyError, TypeError):
+            content = read_json(path)
+            plan = Manifest.from_json(content.get("plan"), str(path))
+            next_document = typed(content.get("next_document"), Amount, "next_document")
+            return Progress(replace(plan, shards=()), plan.shards, next_document)
+        except UserError:
             return None  # killed before the first save, or written by another version of this program
 
 

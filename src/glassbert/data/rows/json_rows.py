@@ -1,6 +1,5 @@
 """JSON to records: one object per line, or one document that holds a list of them; tasks of Label Studio."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +7,7 @@ from glassbert.data.examples import BadRow
 from glassbert.data.rows.lines import Lines
 from glassbert.data.rows.record import Notes, Record, Unusable
 from glassbert.errors import DataError
+from glassbert.parsing import FormatError, parse_json
 
 if TYPE_CHECKING:
     from glassbert.data.rows.source import Source
@@ -31,8 +31,8 @@ def read_objects(source: "Source") -> Iterator[Record | BadRow]:
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            value = parse_json(line)
+        except FormatError as error:
             yield BadRow(lines.where, f"not JSON ({error})")
             continue
         yield from _listed(value, lines.where)
@@ -43,8 +43,8 @@ def _is_document(lines: Lines) -> bool:
     if not first:
         return False
     try:
-        is_list = isinstance(json.loads(first), list)
-    except (ValueError, RecursionError):
+        is_list = isinstance(parse_json(first), list)
+    except FormatError:
         if first.startswith("["):
             return True
         # Either a document over many lines, or a damaged first line: then the next one opens an object.
@@ -54,13 +54,13 @@ def _is_document(lines: Lines) -> bool:
 
 def _document_objects(lines: Lines) -> Iterator[Record | BadRow]:
     try:
-        value = json.loads("\n".join(lines))
-    except json.JSONDecodeError as error:
+        value = parse_json("\n".join(lines))
+    except FormatError as error:
+        if error.line is None:
+            raise DataError(f"{lines.name}: not JSON ({error})") from None
         raise DataError(
-            f"{lines.name}:{error.lineno}: not JSON ({error.msg}, column {error.colno})"
+            f"{lines.name}:{error.line}: not JSON ({error.reason}, column {error.column})"
         ) from None
-    except RecursionError:
-        raise DataError(f"{lines.name}: lists within lists, too deep to read") from None
     if isinstance(value, list):
         for number, item in enumerate(value):
             yield _record(item, f"{lines.name}:[{number}]")

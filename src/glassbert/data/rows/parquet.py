@@ -1,13 +1,13 @@
 """Parquet to records, by the package pyarrow if it is installed."""
 
 import importlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassbert.data.rows.record import Record
 from glassbert.errors import DataError, UserError
+from glassbert.parsing import parse_json
 
 if TYPE_CHECKING:
     from glassbert.data.rows.source import Source
@@ -45,7 +45,7 @@ def read_parquet(source: "Source") -> Iterator[Record]:
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
     """Return the names of classes that the `datasets` library keeps in the schema, by column."""
     try:
-        features = json.loads(metadata[b"huggingface"])["info"]["features"]
+        features = parse_json(metadata[b"huggingface"])["info"]["features"]
     except (KeyError, ValueError, TypeError):
         return {}
     found = {}

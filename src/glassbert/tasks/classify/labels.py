@@ -1,6 +1,5 @@
 """The labels of classify and pair: checked before the first step, listed and weighted."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from glassbert.data.examples import Kind, TextExample
 from glassbert.data.rows.lines import open_lines
 from glassbert.data.rows.record import Notes
 from glassbert.errors import DataError, UserError
+from glassbert.parsing import parse_json
 
 MAX_LABELS = 1000
 """More different labels than this are ids, or texts in the wrong column."""
@@ -127,7 +127,7 @@ def _read_weights(path: Path, labels: Sequence[str]) -> list[float]:
         )
     text = "\n".join(open_lines(path, Notes()))
     try:
-        content = json.loads(text) if text.lstrip().startswith("{") else dict(_pairs(text))
+        content = parse_json(text) if text.lstrip().startswith("{") else dict(_pairs(text))
         weights = {str(label): float(weight) for label, weight in content.items()}
     except (ValueError, TypeError) as error:
         raise DataError(

@@ -1,7 +1,6 @@
 """The rows of classify and pair: texts with labels or scores, and which of the two a file has."""
 
 import ast
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -13,6 +12,7 @@ from glassbert.data.rows.json_rows import label_studio_task
 from glassbert.data.rows.record import Notes, Record, Unusable, shown
 from glassbert.data.rows.schema import Schema
 from glassbert.data.rows.source import Source
+from glassbert.parsing import parse_json
 
 _SEPARATORS = ("|", ";", ",")
 
@@ -102,7 +102,7 @@ def _label(value: Any) -> str | tuple[str, ...] | None:
 
 def _listed(text: str) -> str | tuple[str, ...]:
     """Return the labels of a list in a cell, written as in JSON or in Python."""
-    for parse in (json.loads, ast.literal_eval):
+    for parse in (parse_json, ast.literal_eval):
         try:
             value = parse(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):

@@ -1,0 +1,173 @@
+"""Values from outside, checked by the type hints of a dataclass: tables of a recipe, and our own JSON files.
+
+Ranges of numbers are part of the hints; see `ranges`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from glassbert.errors import UserError
+from glassbert.ranges import Range
+
+Settings = TypeVar("Settings")
+_SHOWN = 80
+"""Characters of a wrong value that a message shows."""
+_NAMES = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
+
+
+def hints_of(kind: type[Any]) -> Mapping[str, Any]:
+    """Return the type of each field of a dataclass, with its range."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def settings_from(
+    kind: type[Settings], table: Mapping[str, Any], name: str, *, error: type[UserError] = UserError
+) -> Settings:
+    """Make a dataclass of a table; keys, types and ranges are checked.
+
+    Args:
+        name: Of the table, for messages.
+        error: What to raise.
+    """
+    assert is_dataclass(kind)
+    required = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
+    check_keys(table, hints_of(kind), name, error=error)
+    for key in sorted(required - set(table)):
+        advice = f"set it in the recipe or with --set {name}.{key}=..." if error is UserError else "write it"
+        raise error(f"{name}.{key} is missing; {advice}")
+    return kind(**typed_values(table, hints_of(kind), name, error=error))
+
+
+def record_from(kind: type[Settings], content: Any, source: str, *, error: type[UserError]) -> Settings:
+    """Make a dataclass of the content of a file that we wrote ourselves.
+
+    Args:
+        source: The file's name, for messages.
+        error: What to raise for a file that is damaged.
+    """
+    if not isinstance(content, Mapping):
+        raise error(f"{source}: expected a JSON object, got {shown(content)}")
+    known = hints_of(kind)
+    assert is_dataclass(kind)
+    for field in fields(kind):
+        is_required = field.default is MISSING and field.default_factory is MISSING
+        if is_required and field.name not in content:
+            raise error(f"{source}: no {field.name}")
+    values = {key: value for key, value in content.items() if key in known}
+    try:
+        return kind(**typed_values(values, known, "", error=error))
+    except UserError as problem:
+        raise error(f"{source}: {problem}") from None
+
+
+def typed_values(
+    table: Mapping[str, Any], hints: Mapping[str, Any], name: str, *, error: type[UserError] = UserError
+) -> dict[str, Any]:
+    """Return the values of a table by key, each of the type that ``hints`` has for it."""
+    prefix = f"{name}." if name else ""
+    return {key: typed(value, hints[key], f"{prefix}{key}", error=error) for key, value in table.items()}
+
+
+def check_keys(
+    table: Mapping[str, Any], known: Iterable[str], name: str, *, error: type[UserError] = UserError
+) -> None:
+    """Refuse unknown keys; suggest the known one that looks most like them."""
+    names = list(known)
+    for key in table:
+        if key not in names:
+            guess = get_close_matches(key, names, n=1)
+            hint = f"did you mean {name}.{guess[0]}?" if guess else f"known: {', '.join(names)}"
+            raise error(f"unknown key {name}.{key}; {hint}")
+
+
+def check_fields(settings: Any, table: str = "") -> None:
+    """Refuse a dataclass with a number outside its range, or with a choice that does not exist.
+
+    Every settings class calls it in `__post_init__`: what Python code passes is checked like a recipe.
+
+    Args:
+        table: Name of its table, for messages.
+    """
+    prefix = f"{table}." if table else ""
+    for name, hint in hints_of(type(settings)).items():
+        if _is_bounded(hint):
+            typed(getattr(settings, name), hint, f"{prefix}{name}")
+
+
+def typed(value: Any, hint: Any, name: str, *, error: type[UserError] = UserError) -> Any:
+    """Return ``value`` if it has the type ``hint``; an int is also accepted as a float.
+
+    Args:
+        name: What the value is called, for messages.
+        error: What to raise.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _in_range(typed(value, arguments[0], name, error=error), hint, name, error)
+    if origin in (Union, UnionType):
+        if value is None and NoneType in arguments:
+            return None
+        return typed(value, next(one for one in arguments if one is not NoneType), name, error=error)
+    if origin is Literal:
+        if not isinstance(value, str | int) or value not in arguments:
+            raise error(f"{name}={shown(value)}; expected one of {', '.join(map(str, arguments))}")
+        return value
+    if isinstance(hint, type) and is_dataclass(hint):
+        if not isinstance(value, Mapping):
+            raise error(f"{name}={shown(value)}; expected a table")
+        return settings_from(hint, value, name, error=error)
+    if origin is not None:
+        return _typed_items(value, origin, arguments, name, error)
+    return _typed_value(value, hint, name, error)
+
+
+def shown(value: Any) -> str:
+    """Return a wrong value for a message: on one line, and not too long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text):,} characters)"
+
+
+def _in_range(value: Any, hint: Any, name: str, error: type[UserError]) -> Any:
+    for limit in hint.__metadata__:
+        if isinstance(limit, Range) and value is not None and value not in limit:
+            raise error(f"{name}={shown(value)}; expected {_NAMES[hint.__origin__]} of {limit}")
+    return value
+
+
+def _typed_items(
+    value: Any, origin: Any, arguments: tuple[Any, ...], name: str, error: type[UserError]
+) -> Any:
+    """Return a mapping, or a list as a tuple, whose items have the right type."""
+    if origin in (Mapping, dict):
+        if not isinstance(value, Mapping):
+            raise error(f'{name}={shown(value)}; expected a table such as {{ text = "review" }}')
+        if arguments[1] is str:  # numbers of columns are written without quotes
+            return {str(key): str(item) for key, item in value.items()}
+        return {key: typed(item, arguments[1], f"{name}.{key}", error=error) for key, item in value.items()}
+    if not isinstance(value, list | tuple):
+        raise error(f"{name}={shown(value)}; expected a list")
+    return tuple(typed(item, arguments[0], f"{name}[{at}]", error=error) for at, item in enumerate(value))
+
+
+def _typed_value(value: Any, hint: Any, name: str, error: type[UserError]) -> Any:
+    if hint is Any:
+        return value
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is Path and isinstance(value, str):
+        return Path(value)
+    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+        raise error(f"{name}={shown(value)}; expected {_NAMES.get(hint, hint.__name__)}")
+    return value
+
+
+def _is_bounded(hint: Any) -> bool:
+    """Return whether a type has a range or a list of choices, perhaps beside None."""
+    if get_origin(hint) in (Union, UnionType):
+        return any(map(_is_bounded, get_args(hint)))
+    return get_origin(hint) in (Annotated, Literal)
