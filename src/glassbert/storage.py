@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from glassbert.errors import ModelError, UserError
+from glassbert.open_files import read_regular
 from glassbert.parsing import FormatError, json_text, parse_json
 
 LEFT_OVER_ENDINGS = ("part", "old")

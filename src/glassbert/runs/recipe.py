@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from glassbert.errors import UserError
+from glassbert.open_files import read_regular
 from glassbert.parsing import FormatError, parse_toml
 
 # What TOML does not have in a string as it is.
@@ -16,7 +17,7 @@ Tables = dict[str, dict[str, Any]]
 def read_recipe(path: Path, changes: Iterable[str] = ()) -> Tables:
     """Return the tables of a recipe with ``changes``, each `table.key=value`, applied."""
     try:
-        tables = parse_toml(path.read_text(encoding="utf-8"))
+        tables = parse_toml(read_regular(path, error=UserError).decode("utf-8"))
     except (FormatError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not TOML: {error}") from None
     for name, table in tables.items():
