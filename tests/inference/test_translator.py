@@ -182,11 +182,11 @@ def test_an_exported_translator_writes_the_same_text(translator: Translator, tmp
 
 
 def test_the_input_of_the_encoder_can_be_seen(translator: Translator) -> None:
-    seen, blank, long = translator.tokenize(["one two", " ", "one " * 100])
+    seen, blank, long = translator.tokenize(["one two", " " * 1000, "one " * 100])
     assert seen.ids == [*translator.tokenizer.ids_of("one two"), translator.tokenizer.end_id]
     assert seen.pieces == [*translator.tokenizer.shown(seen.ids[:-1]), "</s>"]
     assert (seen.truncated, long.truncated, len(long.ids)) == (False, True, 64)
-    assert (blank.ids, blank.pieces) == ([], [])
+    assert (blank.ids, blank.pieces, blank.truncated) == ([], [], False), "there is nothing to cut"
 
 
 def test_a_translator_shows_what_it_is(translator: Translator) -> None:

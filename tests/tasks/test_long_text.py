@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from glassbert.errors import UserError
 from glassbert.tasks.long_text import Excerpt, excerpts
@@ -59,3 +61,28 @@ def test_windows_of_two_long_texts_count_what_is_cut_of_the_shorter() -> None:
 def test_a_limit_without_room_for_text_is_refused() -> None:
     with pytest.raises(UserError, match="max_length=4 leaves no room"):
         cut("head", second=[1], max_length=4)
+
+
+@given(
+    num_first=st.integers(0, 40),
+    num_second=st.none() | st.integers(0, 40),
+    max_length=st.integers(5, 40),
+    long_text=st.sampled_from(("head", "tail", "head+tail", "window")),
+    stride=st.none() | st.integers(1, 4),
+)
+def test_what_is_counted_as_cut_is_exactly_what_no_input_shows(
+    num_first: int, num_second: int | None, max_length: int, long_text: LongText, stride: int | None
+) -> None:
+    first = list(range(num_first))
+    second = None if num_second is None else list(range(100, 100 + num_second))
+    if stride is not None and stride > max_length - 2:
+        stride = None
+    found = excerpts(first, second, max_length=max_length, long_text=long_text, stride=stride)
+    shown = {piece for one in found for piece in (*one.first, *(one.second or ()))}
+    num_missing = len({*first, *(second or ())} - shown)
+    assert {one.num_cut for one in found} == {num_missing}
+    num_specials = 2 if second is None else 3
+    is_too_long = len(first) + len(second or ()) + num_specials > max_length
+    assert is_too_long or not num_missing
+    if long_text != "window":
+        assert is_too_long == (num_missing > 0)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from glassbert.cli.input import input_texts
 from glassbert.cli.output import InputSource, print_assumptions, print_json, progress_bar, remark
 from glassbert.errors import UserError
 from glassbert.storage import new_file
+from glassbert.text.portions import grouped
 from glassbert.text.truncate import Keep
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Texts that are read, sorted by length and embedded together: memory stays the same for any input.
 CHUNK = 4096
+CHUNK_CHARACTERS = 1 << 24
 
 
 def embed(
@@ -54,7 +55,7 @@ def embed(
     num_texts = num_truncated = 0
     with nullcontext() if out is None else _vector_file(out) as append, progress_bar() as bar:
         task = bar.add_task("embedding", total=None)
-        while batch := list(islice(texts, CHUNK)):
+        for batch in grouped(texts, max_items=CHUNK, max_characters=CHUNK_CHARACTERS):
             embeddings = loaded.embed(batch, keep=keep)
             num_texts += len(batch)
             num_truncated += sum(embeddings.truncated)

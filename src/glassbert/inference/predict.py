@@ -9,6 +9,7 @@ from glassbert.data.rows.schema import Item, Schema
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.tasks.classify.predictions import ClassPrediction
 from glassbert.tasks.task import Prediction, Task
+from glassbert.text.portions import grouped
 
 if TYPE_CHECKING:
     from glassbert.inference.model import Model
@@ -40,7 +41,9 @@ def predict_stream(
     model: "Model", examples: Iterable[Example | BadRow], *, abstain_below: float = 0.0
 ) -> Iterator[Prediction | BadRow]:
     """Yield a prediction for each example, in order and in bounded memory; pass bad rows through."""
-    for chunk in _chunks(examples):
+    for chunk in grouped(
+        examples, max_items=CHUNK_EXAMPLES, max_characters=CHUNK_CHARACTERS, length=_num_characters
+    ):
         good = [one for one in chunk if not isinstance(one, BadRow)]
         try:
             answers: Iterator[Prediction | BadRow] = iter(
@@ -60,17 +63,8 @@ def _alone(model: "Model", example: Example, abstain_below: float) -> Prediction
         return BadRow(example.where, str(error).removeprefix(f"{example.where}: "))
 
 
-def _chunks(examples: Iterable[Example | BadRow]) -> Iterator[list[Example | BadRow]]:
-    chunk: list[Example | BadRow] = []
-    num_characters = 0
-    for one in examples:
-        chunk.append(one)
-        num_characters += 0 if isinstance(one, BadRow) else sum(map(len, one.texts))
-        if len(chunk) >= CHUNK_EXAMPLES or num_characters >= CHUNK_CHARACTERS:
-            yield chunk
-            chunk, num_characters = [], 0
-    if chunk:
-        yield chunk
+def _num_characters(one: Example | BadRow) -> int:
+    return 0 if isinstance(one, BadRow) else sum(map(len, one.texts))
 
 
 def with_abstention(predictions: Sequence[Prediction], below: float) -> list[Prediction]:

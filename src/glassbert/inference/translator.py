@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -25,9 +24,12 @@ from glassbert.model.seq2seq import Transformer
 from glassbert.storage import new_folder
 from glassbert.text.bpe.pieces import UNKNOWN
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
+from glassbert.text.portions import grouped
 
 CHUNK_SIZE = 1024
 """Texts of a stream that are read, sorted by length and answered together."""
+CHUNK_CHARACTERS = 1 << 24
+"""Fewer texts, if they are very long."""
 
 _ALIGNED_TOKENS = 4096
 _SCORED_TOKENS = 1024
@@ -184,8 +186,8 @@ class Translator(Loaded):
         chunk_size: int = CHUNK_SIZE,
     ) -> Iterator[Translation]:
         """Yield the translation of each text, in order, with ``chunk_size`` texts in memory at a time."""
-        settings, texts, done = settings or self.usual_settings(), iter(texts), 0
-        while chunk := list(islice(texts, chunk_size)):
+        settings, done = settings or self.usual_settings(), 0
+        for chunk in grouped(texts, max_items=chunk_size, max_characters=CHUNK_CHARACTERS):
             yield from self._translated(chunk, settings, done, with_alignment)
             done += len(chunk)
 
@@ -244,7 +246,7 @@ class Translator(Loaded):
         """Return the ids of each text with its end, none for a blank text, and whether it was cut."""
         limit, end_id = self.max_length - 1, self.tokenizer.end_id
         return [
-            ([*ids[:limit], end_id] if text.strip() else [], len(ids) > limit)
+            ([*ids[:limit], end_id], len(ids) > limit) if text.strip() else ([], False)
             for text, ids in zip(texts, self.tokenizer.ids_of_batch(texts), strict=True)
         ]
 
@@ -254,7 +256,7 @@ class Translator(Loaded):
         ids, is_cut = source
         if not ids:
             nothing = Alternative("", 0.0, 0.0, True)
-            return Translation("", 0.0, True, False, 0, (nothing,) * len(hypotheses))
+            return Translation("", 0.0, True, is_cut, 0, (nothing,) * len(hypotheses))
         n_best = tuple(
             Alternative(self.tokenizer.decode(one.ids), one.score, one.log_prob, one.is_finished)
             for one in hypotheses

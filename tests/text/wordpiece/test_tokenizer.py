@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from glassbert.errors import UserError
 from glassbert.text.normalise import normalise
+from glassbert.text.truncate import Keep
 from glassbert.text.vocabulary import SPECIALS, UNK, Vocabulary
 from glassbert.text.wordpiece.reference import ReferenceTokenizer
 from glassbert.text.wordpiece.tokenizer import _STREAM_TEXTS, Cut, Encoding, Pieces, Tokenizer
@@ -171,6 +172,23 @@ def test_what_is_cut_is_reported_with_its_characters() -> None:
     assert [cut.text for cut in pair.cut] == ["a", "b"]
     whole = TOKENIZER.encode(text)
     assert (whole.truncated, whole.cut, whole.num_cut) == (False, (), 0)
+
+
+@given(
+    num_first=st.integers(0, 12),
+    num_second=st.none() | st.integers(0, 12),
+    max_length=st.integers(3, 20),
+    keep=st.sampled_from(("head", "tail", "head+tail")),
+)
+def test_an_input_is_truncated_exactly_if_a_piece_of_its_texts_is_missing(
+    num_first: int, num_second: int | None, max_length: int, keep: Keep
+) -> None:
+    pair = None if num_second is None else "b " * num_second
+    found = TOKENIZER.encode("a " * num_first, pair, max_length=max_length, keep=keep)
+    whole = TOKENIZER.encode("a " * num_first, pair)
+    num_missing = len(whole.ids) - len(found.ids)
+    assert (found.truncated, found.num_cut) == (num_missing > 0, num_missing)
+    assert found.truncated == (len(whole.ids) > max_length)
 
 
 def test_the_published_split_of_long_texts() -> None:

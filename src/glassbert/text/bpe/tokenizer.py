@@ -30,7 +30,17 @@ from glassbert.text.tokenizer import check_ids, for_engine
 _KEPT_WORDS = 1 << 17
 _LONGEST_KEPT_WORD = 40
 
-_words = re.compile(WORD).findall
+# A longer run without a space, such as a picture in letters, is cut: the merges of a word need memory.
+_LONGEST_WORD = 1 << 16
+
+_runs = re.compile(WORD).findall
+
+
+def _words(text: str) -> list[str]:
+    runs: list[str] = _runs(text)
+    if len(text) <= _LONGEST_WORD:
+        return runs
+    return [run[at : at + _LONGEST_WORD] for run in runs for at in range(0, len(run), _LONGEST_WORD)]
 
 
 class SubwordTokenizer:

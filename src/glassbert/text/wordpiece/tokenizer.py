@@ -14,6 +14,7 @@ from tokenizers import decoders, models, pre_tokenizers, processors
 
 from glassbert.errors import UserError
 from glassbert.storage import new_folder
+from glassbert.text.portions import PORTION_CHARACTERS, grouped, portions
 from glassbert.text.tokenizer import check_ids, for_engine
 from glassbert.text.truncate import Keep, Range, check_keep, cut_spans, kept_spans, share_room
 from glassbert.text.vocabulary import CLS, SEP, SPECIALS, UNK, Vocabulary
@@ -195,12 +196,12 @@ class Tokenizer:
         """Return the model input for each text, or for each text with its pair; see `encode`."""
         check_keep(keep)
         room = self._room(2 if pairs is None else 3, max_length)
-        firsts = self.pieces_of_batch(texts, parse_specials=parse_specials)
+        firsts = self._stream_pieces(texts, parse_specials)
         if pairs is None:
             return [self._assemble(first, None, room, keep) for first in firsts]
         if len(pairs) != len(texts):
             raise UserError(f"got {len(texts)} texts and {len(pairs)} pairs; give one pair for each text")
-        seconds = self.pieces_of_batch(pairs, parse_specials=parse_specials)
+        seconds = self._stream_pieces(pairs, parse_specials)
         return [
             self._assemble(first, second, room, keep) for first, second in zip(firsts, seconds, strict=True)
         ]
@@ -211,23 +212,44 @@ class Tokenizer:
 
     def pieces_of_batch(self, texts: Sequence[str], *, parse_specials: bool = False) -> list[Pieces]:
         """Return the pieces of each text, without specials around them."""
-        engine = self._engine if parse_specials else self._plain_engine
-        encodings = engine.encode_batch(for_engine(texts), add_special_tokens=False)
-        return [Pieces(encoding.ids, encoding.offsets) for encoding in encodings]
+        return list(self._stream_pieces(texts, parse_specials))
 
     def ids_of_batch(self, texts: Sequence[str], *, parse_specials: bool = False) -> list[list[int]]:
         """Return the ids that `pieces_of_batch` returns, without offsets: a quarter faster."""
         engine = self._engine if parse_specials else self._plain_engine
-        encodings = engine.encode_batch_fast(for_engine(texts), add_special_tokens=False)
-        return [encoding.ids for encoding in encodings]
+        found: list[list[int]] = []
+        for group in grouped(for_engine(texts)):
+            if max(map(len, group)) > PORTION_CHARACTERS:
+                found += [self._pieces_of_long(text, engine).ids for text in group]
+            else:
+                encodings = engine.encode_batch_fast(group, add_special_tokens=False)
+                found += [encoding.ids for encoding in encodings]
+        return found
+
+    def _stream_pieces(self, texts: Sequence[str], parse_specials: bool) -> Iterator[Pieces]:
+        """Yield the pieces of each text, a few texts at a time: all offsets at once would fill the memory."""
+        engine = self._engine if parse_specials else self._plain_engine
+        for group in grouped(for_engine(texts)):
+            if max(map(len, group)) > PORTION_CHARACTERS:
+                yield from (self._pieces_of_long(text, engine) for text in group)
+            else:
+                for encoding in engine.encode_batch(group, add_special_tokens=False):
+                    yield Pieces(encoding.ids, encoding.offsets)
+
+    def _pieces_of_long(self, text: str, engine: tokenizers.Tokenizer) -> Pieces:
+        pieces = Pieces([], [])
+        for at, portion in portions(text, are_chinese_apart=self.settings.tokenize_chinese_chars):
+            encoding = engine.encode(portion, add_special_tokens=False)
+            pieces.ids.extend(encoding.ids)
+            pieces.offsets.extend((at + start, at + end) for start, end in encoding.offsets)
+        return pieces
 
     def stream_pieces(self, texts: Sequence[str]) -> Iterator[Pieces]:
         """Yield the pieces of each text, a few texts at a time: all offsets at once would fill the memory.
 
         Equal neighbours, such as the contexts of several questions, are cut once.
         """
-        for first in range(0, len(texts), _STREAM_TEXTS):
-            chunk = texts[first : first + _STREAM_TEXTS]
+        for chunk in grouped(texts, max_items=_STREAM_TEXTS):
             distinct = list(dict.fromkeys(chunk))
             pieces = dict(zip(distinct, self.pieces_of_batch(distinct), strict=True))
             yield from (pieces[text] for text in chunk)

@@ -7,6 +7,7 @@ from collections import Counter
 from tokenizers import pre_tokenizers
 
 from glassbert.text.characters import CJK, DELETED
+from glassbert.text.portions import portions
 from glassbert.text.wordpiece.settings import TokenizerSettings
 
 _CJK_RUN = re.compile(f"[{CJK}]+")
@@ -25,8 +26,13 @@ class WordSplitter:
 
     def words(self, text: str) -> list[str]:
         """Return the words of ``text`` in order."""
-        normal = self._normalizer.normalize_str(DELETED.sub("", text))
-        return [word for word, _ in self._pre_tokenizer.pre_tokenize_str(normal)]
+        found: list[str] = []
+        for _, part in portions(
+            DELETED.sub("", text), are_chinese_apart=self._settings.tokenize_chinese_chars
+        ):
+            normal = self._normalizer.normalize_str(part)
+            found += [word for word, _ in self._pre_tokenizer.pre_tokenize_str(normal)]
+        return found
 
     def count(self, text: str) -> Counter[str]:
         """Return how often each word occurs: the same as counting `words`, many times as fast."""
