@@ -29,6 +29,8 @@ class MemoryCorpus:
     sentence_ends: NDArray[np.int64]
     document_ends: NDArray[np.int64]
     vocabulary: Vocabulary = VOCABULARY
+    source_ends: NDArray[np.int64] | None = None
+    source_names: tuple[str, ...] = ("en", "zh")
 
     @property
     def manifest(self) -> Any:

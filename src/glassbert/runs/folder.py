@@ -86,12 +86,13 @@ def first_difference(old: str, new: str) -> str | None:
 
 
 def plain_tables(tables: Mapping[str, Mapping[str, Any]]) -> Tables:
-    """Return the tables of a recipe with paths as strings and without unset values."""
-    return {
-        name: {
-            key: str(value) if isinstance(value, Path) else value
-            for key, value in table.items()
-            if value is not None
-        }
-        for name, table in tables.items()
-    }
+    """Return the tables of a recipe with paths as strings and without what is unset or an empty list."""
+    return {name: _plain(table) for name, table in tables.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items() if item is not None and item != ()}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value

@@ -10,6 +10,7 @@ from glassbert.data.corpus.manifest import HELD_OUT
 from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.batches import PretrainBatch
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
+from glassbert.data.pretraining.phases import Batches, Phase, PhasedBatches, stretches
 from glassbert.errors import UserError
 from glassbert.messages import Log
 from glassbert.model.bert import Bert
@@ -42,6 +43,9 @@ class DataSettings:
     """Another such folder, of text that is not trained on; the one inside the corpus if not set."""
     held_out_tokens: int = 100_000
     """Tokens of it to measure on."""
+    phases: tuple[Phase, ...] = ()
+    """Stretches of the run with batches or texts of another size, such as
+    `[{ until = 0.2, batch_tokens = 4096 }, { until = 1.0, max_length = 512 }]`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +110,7 @@ def make_trainable(recipe: PretrainRecipe, corpus: Corpus, held_out: Corpus | No
     """Return the model and its objective on both corpora."""
     tokenizer = corpus.tokenizer()
     objective = make_objective(recipe.objective, tokenizer.vocabulary)
-    batches = CorpusBatches(corpus, objective, batch_tokens=recipe.train.batch_tokens, seed=recipe.train.seed)
+    batches = make_batches(recipe, corpus, objective)
     measured = () if held_out is None else _held_out_batches(objective, held_out, recipe)
     model = make_model(recipe, len(tokenizer.vocabulary))
     if recipe.model.start is not None:
@@ -120,6 +124,37 @@ def make_trainable(recipe: PretrainRecipe, corpus: Corpus, held_out: Corpus | No
         guess=lambda: objective.guessing_loss(corpus, measured),
         num_steps=recipe.train.num_steps,
     )
+
+
+def make_batches(recipe: PretrainRecipe, corpus: Corpus, objective: Objective) -> Batches:
+    """Return what the run is trained on."""
+    train = recipe.train
+    if not recipe.data.phases:
+        batches = CorpusBatches(corpus, objective, batch_tokens=train.batch_tokens, seed=train.seed)
+        if train.minutes is not None:
+            batches.batch(0)  # now, not in the run: an objective that changes must know where the run ends
+        return batches
+    if train.steps is None:
+        raise UserError("data.phases are shares of a run of known length; set train.steps")
+    return PhasedBatches(
+        [
+            CorpusBatches(
+                corpus,
+                _with_length(objective, stretch.phase.max_length),
+                batch_tokens=stretch.phase.batch_tokens or train.batch_tokens,
+                seed=train.seed,
+                first_step=stretch.first_step,
+                first_epoch=stretch.first_epoch,
+            )
+            for stretch in stretches(recipe.data.phases, train.steps)
+        ]
+    )
+
+
+def _with_length(objective: Objective, max_length: int | None) -> Objective:
+    if max_length is None:
+        return objective
+    return make_objective(replace(objective.settings, max_length=max_length), objective.vocabulary)
 
 
 def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
@@ -158,11 +193,16 @@ def _started_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
 
 def _check_length(shape: BertConfig, recipe: PretrainRecipe) -> None:
     """Refuse examples that are too long for the model."""
-    if shape.max_position_embeddings < recipe.objective.max_length:
-        raise UserError(
-            f"objective.max_length={recipe.objective.max_length} exceeds model.max_position_embeddings="
-            f"{shape.max_position_embeddings}; raise the one or lower the other"
-        )
+    lengths = [phase.max_length or 0 for phase in recipe.data.phases]
+    for name, length in (
+        ("data.phases", max(lengths, default=0)),
+        ("objective", recipe.objective.max_length),
+    ):
+        if shape.max_position_embeddings < length:
+            raise UserError(
+                f"{name}.max_length={length} exceeds model.max_position_embeddings="
+                f"{shape.max_position_embeddings}; raise the one or lower the other"
+            )
 
 
 def _held_out_batches(

@@ -81,5 +81,7 @@ def _toml(value: Any) -> str:
         return repr(value)
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
     text = str(value).replace("\\", "\\\\").replace('"', '\\"')
     return '"' + _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + '"'

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from glassbert.config import ModelConfig
 from glassbert.data.pretraining.batches import PretrainBatch
-from glassbert.data.pretraining.corpus_batches import CorpusBatches
+from glassbert.data.pretraining.phases import Batches
 from glassbert.model.bert import Bert
 from glassbert.model.depth import depth_of
 from glassbert.tasks.objectives.folders import read_network, save_network
@@ -28,7 +28,7 @@ class Pretrain:
         bert: Bert,
         tokenizer: Tokenizer,
         objective: Objective,
-        batches: CorpusBatches,
+        batches: Batches,
         *,
         held_out: Sequence[PretrainBatch] = (),
         guess: Callable[[], float | None] | None = None,
@@ -70,10 +70,10 @@ class Pretrain:
         return {**self.objective.counts(batch), "tokens": batch.num_tokens}
 
     def epoch_of(self, step: int) -> float:
-        return self.batches.epochs.num_done(step)
+        return self.batches.epoch_of(step)
 
     def steps_in_epochs(self, num_epochs: float) -> int:
-        return self.batches.epochs.steps_in(num_epochs)
+        return self.batches.steps_in_epochs(num_epochs)
 
     @property
     def guessing_loss(self) -> float | None:
@@ -83,10 +83,10 @@ class Pretrain:
         return self._guessing_loss
 
     def data_state(self) -> dict[str, Any]:
-        return {"batch_counts": self.batches.epochs.batch_counts, "guessing_loss": self._guessing_loss}
+        return {"batch_counts": self.batches.counts_so_far(), "guessing_loss": self._guessing_loss}
 
     def restore_data_state(self, state: Mapping[str, Any]) -> None:
-        self.batches.epochs.batch_counts = list(state["batch_counts"])
+        self.batches.restore_counts(state["batch_counts"])
         self._guessing_loss = state["guessing_loss"]
 
     def evaluate(self) -> dict[str, float]:

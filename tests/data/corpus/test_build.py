@@ -299,6 +299,53 @@ def test_a_manifest_from_before_there_was_a_share_is_read(
     assert Manifest.load(tmp_path / "out") == built.manifest
 
 
+def test_a_corpus_knows_which_file_a_document_is_from(
+    text: Path, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    other, empty = tmp_path / "other.txt", tmp_path / "odd.txt"
+    other.write_text("abc def\nghi\n\nabc\nabc\n\nxyz\n" * 5)
+    empty.write_text("\u200b\n\u200b\n\n\u200b\n")  # documents without a token
+    files = [text, empty, other]
+    settings = {"tokenizer": tokenizer, "shard_tokens": 900, "held_out": 0.2}
+    build_corpus(files, out=tmp_path / "two", **settings, processes=2)  # type: ignore[arg-type]
+    built = build_corpus(files, out=tmp_path / "out", **settings)  # type: ignore[arg-type]
+    assert len(built.manifest.shards) > 2
+    for folder in (tmp_path / "out", tmp_path / "out" / "held-out"):
+        corpus = Corpus.open(folder)
+        assert corpus.source_ends is not None
+        assert corpus.source_ends[0] == corpus.source_ends[1] < corpus.source_ends[2] == corpus.num_documents
+        assert corpus.source_names == ("text", "odd", "other")
+        alone = build_corpus(text, out=tmp_path / folder.name / "alone", **settings)  # type: ignore[arg-type]
+        expected = alone.held_out if corpus.manifest.is_held_out else alone.manifest
+        assert expected is not None
+        assert corpus.source_ends[0] == expected.num_documents
+        assert Manifest.load(tmp_path / "two") == built.manifest
+
+
+def test_a_corpus_that_was_built_before_files_were_recorded_is_read(
+    text: Path, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    build(text, tokenizer, tmp_path / "out")
+    assert Corpus.open(tmp_path / "out").source_ends is not None
+    path = tmp_path / "out" / "manifest.json"
+    content = json.loads(path.read_text())
+    for shard in content["shards"]:
+        del shard["documents_of_sources"]
+    path.write_text(json.dumps(content))
+    corpus = Corpus.open(tmp_path / "out", verify=True)
+    assert corpus.source_ends is None
+    assert corpus.num_documents > 0
+
+
+def test_files_of_one_name_have_names_of_their_own(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "text.txt").write_text("abc\nabc\n\nabc\nabc\n")
+    files = [tmp_path / folder / "text.txt" for folder in ("a", "b")]
+    build_corpus(files, tokenizer=tokenizer, out=tmp_path / "out")
+    assert Corpus.open(tmp_path / "out").source_names == ("text.txt#0", "text.txt#1")
+
+
 def test_an_error_before_the_first_shard_leaves_no_trace(tokenizer: Tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes(b"One.\nTwo.\n\nThree.\nb\xff\n")

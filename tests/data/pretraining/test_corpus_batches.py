@@ -227,7 +227,8 @@ def on_disk(corpus: MemoryCorpus, folder: Path, shard_tokens: int) -> Corpus:
     writer = CorpusWriter(folder, VOCABULARY, shard_tokens)
     lengths = np.diff(np.concatenate(([0], corpus.sentence_ends)))
     sizes = np.diff(np.concatenate(([0], corpus.document_ends)))
-    list(writer.add(Tokens(corpus.ids, corpus.is_word_start, lengths, sizes, np.zeros_like(lengths))))
+    no_sources, no_bytes = np.zeros_like(sizes), np.zeros_like(lengths)
+    list(writer.add(Tokens(corpus.ids, corpus.is_word_start, lengths, sizes, no_sources, no_bytes)))
     writer.finish_shard()
     Manifest(
         vocab_sha256=VOCABULARY.sha256,
@@ -250,6 +251,27 @@ def test_shards_on_disk_give_the_batches_of_the_corpus_in_memory(shard_tokens: i
     masking = Masking(whole_words=True)
     expected = [digest(batch) for batch in epoch_batches(batches_of(corpus, mask=masking))]
     assert [digest(batch) for batch in epoch_batches(batches_of(stored, mask=masking))] == expected
+
+
+def test_held_out_examples_know_their_file_where_there_are_a_few() -> None:
+    corpus = replace(wiki_corpus(60), source_ends=np.array([20, 60]))
+    first_of_zh = int(corpus.sentence_ends[corpus.document_ends[19] - 1])
+    found = {"en": 0, "zh": 0}
+    for batch in held_out_batches(corpus, 10**9, partner="file"):
+        assert batch.sources is not None
+        assert len(batch.sources) == batch.num_examples
+        for name, part in batch.by_source():
+            found[str(name)] += part.num_tokens
+            assert set(part.sources or ()) == {name}
+    assert found["en"] / first_of_zh == pytest.approx(found["zh"] / (len(corpus.ids) - first_of_zh), rel=0.15)
+    for ends in (np.array([60]), np.arange(1, 61)):
+        many = replace(corpus, source_ends=ends, source_names=tuple(map(str, range(60))))
+        assert all(batch.sources is None for batch in held_out_batches(many, 2000))
+
+
+def test_a_partner_is_refused_where_no_partner_is_drawn() -> None:
+    with pytest.raises(UserError, match=r"objective\.partner=file with objective\.name=mlm, which takes no"):
+        objective_of("mlm", partner="file")
 
 
 def test_one_document_is_refused_only_for_random_pairs() -> None:

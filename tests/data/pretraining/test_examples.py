@@ -1,4 +1,5 @@
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from glassbert.data.pretraining.examples import (
     plan_epoch,
 )
 from glassbert.data.pretraining.outline import Outline
+from glassbert.errors import DataError, UserError
 from helpers.corpora import MemoryCorpus, memory_corpus, wiki_corpus
 
 SINGLES, RANDOM, SWAPPED = Singles(), RandomPairs(), SwappedPairs()
@@ -39,7 +41,9 @@ def planned(
 ) -> tuple[Outline, Drafts, Examples]:
     corpus = memory_corpus(documents) if isinstance(documents, list) else documents
     room = max_length - 1 - arrangement.num_texts
-    outline = Outline.from_ends(corpus.sentence_ends, corpus.document_ends, room=room)
+    outline = Outline.from_ends(
+        corpus.sentence_ends, corpus.document_ends, room=room, source_ends=corpus.source_ends
+    )
     plan = EpochPlan(outline, room, short_prob, seed, epoch)
     return outline, draft_epoch(arrangement, plan), plan_epoch(arrangement, plan)
 
@@ -271,3 +275,39 @@ def test_examples_are_as_long_as_those_of_a_walk_by_hand() -> None:
     pairs = examples.lengths[examples.pair_labels != NO_PAIR]
     expected = reference_pairs(documents)
     assert pairs.mean() == pytest.approx(expected, rel=0.02)
+
+
+def test_a_partner_is_from_the_same_file_and_drawn_evenly_in_it() -> None:
+    corpus = replace(memory_corpus([[9] * 6] * 9), source_ends=np.array([4, 8, 9]))
+    counts = np.zeros((9, 9), dtype=np.int64)
+    for epoch in range(200):
+        _, _, examples = planned(corpus, epoch, arrangement=RandomPairs("file"), max_length=32)
+        is_flipped = examples.pair_labels == FLIPPED
+        own = corpus.document_of(examples.a_starts[is_flipped])
+        others = corpus.document_of(examples.b_starts[is_flipped])
+        np.add.at(counts, (own, others), 1)
+    assert not counts[:4, 4:].any()
+    assert not counts[4:8, :4].any()
+    assert not counts[4:8, 8].any()
+    assert not counts.diagonal().any()
+    for rows in (slice(0, 4), slice(4, 8)):
+        block = counts[rows, rows]
+        expected = block.sum() / 12
+        assert (abs(block[~np.eye(4, dtype=np.bool_)] - expected) < 5 * np.sqrt(expected)).all()
+    # A file of one document has no partner to give: any other document takes its place.
+    assert (counts[8, :8] > 0).all()
+
+
+def test_with_one_file_the_partner_rule_changes_nothing() -> None:
+    corpus = replace(memory_corpus([[9] * 6] * 9), source_ends=np.array([9]))
+    _, any_other, _ = planned(corpus)
+    _, same_file, _ = planned(corpus, arrangement=RandomPairs("file"))
+    assert np.array_equal(any_other.b_starts, same_file.b_starts)
+
+
+def test_a_partner_from_the_same_file_needs_a_corpus_that_knows_its_files() -> None:
+    outline, _, _ = planned([[5, 5], [5, 5]])
+    with pytest.raises(DataError, match=r"does not say which file .* build it again"):
+        RandomPairs("file").check(outline)
+    with pytest.raises(UserError, match="partner='shard'; expected one of any, file"):
+        RandomPairs("shard")  # type: ignore[arg-type]

@@ -156,6 +156,24 @@ def test_rates_can_be_set() -> None:
     assert (seen == masked.labels).mean() < 0.005
 
 
+def test_a_rate_that_falls_is_met_at_each_moment() -> None:
+    ids, packing = packed([128] * 2000)
+    num_maskable = np.count_nonzero(~np.isin(ids, SPECIAL_IDS))
+    masking = Masking(select_prob=0.3, final_select_prob=0.15)
+    for step, rate in ((0, 0.3), (50, 0.225), (100, 0.15)):
+        now = masking.at(Moment(seed=1, epoch=0, step=step, num_steps=100))
+        _, labels = Masker(VOCABULARY)(ids, packing, Moment(1, 0, step, 100), now)
+        assert len(labels.values) / num_maskable == pytest.approx(rate, abs=0.004)
+    assert masking.mean_select_prob == pytest.approx(0.225)
+
+
+def test_a_rate_that_stays_needs_no_end_of_the_run_and_one_that_falls_does() -> None:
+    clocked = Moment(seed=1, epoch=0, step=3, num_steps=None)
+    assert Masking().at(clocked) == Masking()
+    with pytest.raises(UserError, match=r"set train\.steps or train\.epochs"):
+        Masking(final_select_prob=0.1).at(clocked)
+
+
 def test_what_may_be_masked_is_all_but_the_specials() -> None:
     assert np.flatnonzero(~maskable(VOCABULARY)).tolist() == sorted(VOCABULARY.special_ids)
 
@@ -165,6 +183,8 @@ def test_what_may_be_masked_is_all_but_the_specials() -> None:
     [
         ({"select_prob": 0.0}, "select_prob=0.0"),
         ({"select_prob": 1.5}, "select_prob=1.5"),
+        ({"final_select_prob": 0.0}, "final_select_prob=0.0; expected above 0 and at most 1"),
+        ({"final_select_prob": 1.2}, "final_select_prob=1.2; expected above 0 and at most 1"),
         ({"mask_prob": 0.95}, "mask_prob=0.95 and random_prob=0.1"),
         ({"random_prob": -0.1}, "random_prob=-0.1"),
     ],

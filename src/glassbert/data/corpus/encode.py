@@ -90,6 +90,7 @@ class DocumentEncoder:
             word_starts=starts,
             sentence_lengths=num_tokens[kept],
             document_sizes=np.diff(ends, prepend=0),
+            document_sources=np.array([parts[index].file for index in last_parts], np.int64),
             sentence_bytes=num_bytes[kept],
         )
         return Encoded(tokens, np.array([parts[index].number for index in last_parts], np.int64))

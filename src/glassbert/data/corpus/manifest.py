@@ -47,6 +47,9 @@ class ShardInfo:
     """Tokens that are [UNK]."""
     sha256: Mapping[str, str]
     """Of each of its files."""
+    documents_of_sources: Mapping[str, Amount] | None = None
+    """How many documents are from each source, by its index in `Manifest.sources`, "0" and so on; those of a
+    source lie together, in the order of the sources. None in corpora built before this was recorded."""
 
 
 @dataclass(frozen=True, kw_only=True)

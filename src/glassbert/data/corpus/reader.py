@@ -67,6 +67,26 @@ class Corpus:
         """Where each document ends, in sentences; (num_documents,)."""
         return _joined([shard.document_ends for shard in self._shards])
 
+    @cached_property
+    def source_ends(self) -> NDArray[np.int64] | None:
+        """Where the documents of each source end, in documents, (sources,); None if it was not recorded."""
+        found = [shard.documents_of_sources for shard in self.manifest.shards]
+        recorded = [counts for counts in found if counts is not None]
+        if len(recorded) < len(found):
+            return None
+        sources = range(len(self.manifest.sources))
+        sizes = [sum(counts.get(str(source), 0) for counts in recorded) for source in sources]
+        return np.cumsum(sizes, dtype=np.int64) if sum(sizes) == self.num_documents else None
+
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """A name for each source, such as `enwiki` for enwiki.jsonl.gz; no two are the same."""
+        names = [source.name for source in self.manifest.sources]
+        short = [name.partition(".")[0] or name for name in names]
+        if len(set(short)) == len(short):
+            return tuple(short)
+        return tuple(f"{name}#{index}" for index, name in enumerate(names))
+
     def tokens(self, start: int, stop: int) -> NDArray[Any]:
         """Return the ids from ``start`` to ``stop``, which must lie in one document; not a copy."""
         shard, offset = self._locate(start, stop)

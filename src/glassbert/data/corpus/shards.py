@@ -48,6 +48,8 @@ class Tokens:
     """In tokens; none is 0."""
     document_sizes: NDArray[np.int64]
     """In sentences. The sentences after the last document belong to one that continues in the next run."""
+    document_sources: NDArray[np.int64]
+    """Which file each of the documents is from, ascending."""
     sentence_bytes: NDArray[np.int64]
     """How long the text of each sentence is in UTF-8."""
 
@@ -61,6 +63,7 @@ class Tokens:
             word_starts=vocabulary.starts_word[ids],
             sentence_lengths=np.array([len(sentence) for sentence in sentences], dtype=np.int64),
             document_sizes=np.array([len(document) for document in documents], dtype=np.int64),
+            document_sources=np.zeros(len(documents), dtype=np.int64),
             sentence_bytes=np.zeros(len(sentences), dtype=np.int64),
         )
 
@@ -76,6 +79,7 @@ class Tokens:
             word_starts=self.word_starts[tokens],
             sentence_lengths=self.sentence_lengths[start:stop],
             document_sizes=self.document_sizes[first:last],
+            document_sources=self.document_sources[first:last],
             sentence_bytes=self.sentence_bytes[start:stop],
         )
 
@@ -142,6 +146,7 @@ class ShardWriter:
         self._unk_id = vocabulary.unk_id
         self._parts = {part: _HashedFile(folder / f"{name}.{part}") for part in PARTS}
         self._spare_bits: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        self._documents_of_sources: dict[str, int] = {}
         self._last_document_end = 0
 
     def append(self, tokens: Tokens) -> None:
@@ -159,6 +164,9 @@ class ShardWriter:
         # A document whose text has no token leaves no trace.
         is_new = np.diff(document_ends, prepend=self._last_document_end) > 0
         self._parts[DOCUMENTS].write(document_ends[is_new].astype(OFFSET))
+        found, counts = np.unique(tokens.document_sources[is_new], return_counts=True)
+        for source, count in zip(map(str, found), counts.tolist(), strict=True):
+            self._documents_of_sources[source] = self._documents_of_sources.get(source, 0) + count
         self.num_tokens += len(ids)
         self.num_sentences += len(lengths)
         self.num_documents += int(np.count_nonzero(is_new))
@@ -179,6 +187,7 @@ class ShardWriter:
             num_bytes=self.num_bytes,
             num_unknown=self.num_unknown,
             sha256={part: file.finish() for part, file in self._parts.items()},
+            documents_of_sources=self._documents_of_sources,
         )
 
     def remove(self) -> None:

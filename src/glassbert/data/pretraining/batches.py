@@ -3,7 +3,7 @@
 Legend: T tokens of a packed batch, B its examples, M tokens to predict.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +48,8 @@ class PretrainBatch:
     """Tokens of each example, ascending, (B,)."""
     labels: Mapping[str, Labels]
     """By part of the objective; a part without an entry learns nothing from this batch."""
+    sources: tuple[str, ...] | None = None
+    """The file that each example is from, (B,), where measurements are to be told apart by it."""
 
     @property
     def num_tokens(self) -> int:
@@ -73,6 +75,14 @@ class PretrainBatch:
         ranks = np.arange(self.num_examples) % num_parts
         return [self._of_examples(ranks == part) for part in range(num_parts)]
 
+    def by_source(self) -> "Iterator[tuple[str | None, PretrainBatch]]":
+        """Yield the examples of each file with its name; all of them, if the files are not told apart."""
+        if self.sources is None:
+            yield None, self
+            return
+        for name in dict.fromkeys(self.sources):
+            yield name, self._of_examples(np.array(self.sources) == name)
+
     def _of_examples(self, is_taken: NDArray[np.bool_]) -> "PretrainBatch":
         lengths = np.array(self.lengths)
         of_tokens = np.repeat(is_taken, lengths)
@@ -81,6 +91,7 @@ class PretrainBatch:
             segments=self.segments[of_tokens],
             lengths=tuple(lengths[is_taken].tolist()),
             labels={name: labels.of_examples(is_taken, of_tokens) for name, labels in self.labels.items()},
+            sources=None if self.sources is None else tuple(np.array(self.sources)[is_taken].tolist()),
         )
 
 

@@ -5,7 +5,7 @@ resume at any step, on any number of processes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -20,6 +20,9 @@ from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.data.random import Draw, permutation
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.text.vocabulary import Vocabulary
+
+# Files that measurements tell apart; a corpus of a thousand files has no thousand results.
+_MAX_SOURCES = 8
 
 
 class ExampleRules(Protocol):
@@ -76,19 +79,33 @@ class _Members(NamedTuple):
 class CorpusBatches:
     """The batches of a run."""
 
-    def __init__(self, corpus: Corpus, rules: ExampleRules, *, batch_tokens: int, seed: int) -> None:
+    def __init__(
+        self,
+        corpus: Corpus,
+        rules: ExampleRules,
+        *,
+        batch_tokens: int,
+        seed: int,
+        first_step: int = 0,
+        first_epoch: int = 0,
+    ) -> None:
         """Check that the corpus has such examples.
 
         Args:
             batch_tokens: Tokens that a batch holds at most, [CLS] and [SEP] included.
+            first_step: The step of the run that takes the first batch.
+            first_epoch: What the first epoch is called: epochs of one number are in the same order.
         """
         self.corpus, self.rules, self.batch_tokens, self.seed = corpus, rules, batch_tokens, seed
+        self.first_step, self.first_epoch = first_step, first_epoch
         self.epochs = Epochs(self._planned)
         num_specials = 1 + rules.arrangement.num_texts
         _check_lengths(rules.max_length, num_specials, batch_tokens)
         _check_vocabulary(corpus, rules.vocabulary)
         self._room = rules.max_length - num_specials
-        self._outline = Outline.from_ends(corpus.sentence_ends, corpus.document_ends, room=self._room)
+        self._outline = Outline.from_ends(
+            corpus.sentence_ends, corpus.document_ends, room=self._room, source_ends=corpus.source_ends
+        )
         if not self._outline.num_sentences:
             raise DataError("the corpus holds no text; build it from files with at least one sentence")
         rules.arrangement.check(self._outline)
@@ -99,17 +116,47 @@ class CorpusBatches:
         Args:
             num_steps: Steps of the whole run, for objectives that change in its course.
         """
-        members = self.epochs.batch(step)
+        members = self.epochs.batch(step - self.first_step)
         return self._assembled(members, Moment(self.seed, members.epoch.number, step, num_steps))
+
+    def epoch_of(self, step: int) -> float:
+        """Return how many epochs are done before a step."""
+        return self.epochs.num_done(step - self.first_step)
+
+    def steps_in_epochs(self, num_epochs: float) -> int:
+        """Return the number of steps that ``num_epochs`` take."""
+        return self.epochs.steps_in(num_epochs)
+
+    def counts_so_far(self) -> list[int]:
+        """Return how many batches each epoch has, for the epochs known so far."""
+        return self.epochs.batch_counts
+
+    def restore_counts(self, counts: Sequence[int]) -> None:
+        """Put back what `counts_so_far` returned, which saves planning past epochs again."""
+        self.epochs.batch_counts = list(counts)
 
     def sample(self, num_tokens: int) -> Iterator[PretrainBatch]:
         """Yield about ``num_tokens`` tokens of the first epoch, labelled as at the end of a run."""
         epoch = self._planned(0, num_tokens)
+        names = self._told_apart()
         for index in range(len(epoch)):
-            yield self._assembled(epoch[index], Moment(self.seed, epoch=0, step=1, num_steps=1))
+            members = epoch[index]
+            batch = self._assembled(members, Moment(self.seed, epoch=0, step=1, num_steps=1))
+            if names:
+                found = self._outline.sources_of(members.epoch.examples.a_starts[members.chosen])
+                batch = replace(batch, sources=tuple(names[source] for source in found.tolist()))
+            yield batch
+
+    def _told_apart(self) -> tuple[str, ...]:
+        """Return the names of the files if there are several, but not many; of none otherwise."""
+        borders = self._outline.source_borders
+        if borders is None or not 1 < np.count_nonzero(np.diff(borders)) <= _MAX_SOURCES:
+            return ()
+        return self.corpus.source_names
 
     def _planned(self, number: int, max_tokens: int | None = None) -> _Epoch:
         """Plan an epoch, or the first ``max_tokens`` of it, but at least one example."""
+        number += self.first_epoch
         plan = EpochPlan(self._outline, self._room, self.rules.short_prob, self.seed, number)
         examples = plan_epoch(self.rules.arrangement, plan)
         order = permutation(len(examples), self.seed, Draw.ORDER, number)

@@ -18,7 +18,7 @@ of a long one.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +26,15 @@ from numpy.typing import NDArray
 from glassbert.data.pretraining.batches import IGNORED
 from glassbert.data.pretraining.outline import Outline
 from glassbert.data.random import Draw, below, heads, uniform
-from glassbert.errors import DataError
+from glassbert.errors import DataError, UserError
 
 KEPT, FLIPPED = 0, 1
 NO_PAIR = IGNORED
 """The label of an example without a B."""
 
 Integers = NDArray[np.int64]
+Partner = Literal["any", "file"]
+"""Where a random B may be from: any other document, or another document of the same file."""
 
 
 @dataclass(frozen=True)
@@ -222,8 +224,18 @@ class SwappedPairs(Pairs):
 class RandomPairs(Pairs):
     """In a flipped pair, B is from another document."""
 
+    def __init__(self, partner: Partner = "any") -> None:
+        if partner not in get_args(Partner):
+            raise UserError(f"partner={partner!r}; expected one of {', '.join(get_args(Partner))}")
+        self.partner = partner
+
     def check(self, outline: Outline) -> None:
-        """Refuse a single document too."""
+        """Refuse a single document too, and files that are not known where they decide."""
+        if self.partner == "file" and outline.source_borders is None:
+            raise DataError(
+                "the corpus does not say which file a document is from, which objective.partner=file needs; "
+                "build it again, or set objective.partner to any"
+            )
         if outline.num_documents == 1:
             raise DataError(
                 "the corpus is one document, so there is no other to take a random text from; put blank "
@@ -242,9 +254,21 @@ class RandomPairs(Pairs):
         return Pair(np.stack((taken.firsts, taken.middles)), np.stack((starts, stops)), taken.middles)
 
     def other_documents(self, taken: Taken, plan: EpochPlan) -> Integers:
-        """Return the document that each random B is taken from: any but its own."""
-        others = plan.below(plan.outline.num_documents - 1, Draw.OTHER_DOCUMENT, taken.firsts)
+        """Return the document that each random B is taken from: any but its own, where it may be from."""
+        starts, counts = self._choices(taken.documents, plan.outline)
+        others = starts + plan.below(counts - 1, Draw.OTHER_DOCUMENT, taken.firsts)
         return others + (others >= taken.documents)
+
+    def _choices(self, documents: Integers, outline: Outline) -> tuple[Integers, Integers]:
+        """Return the first document that a partner may be, and how many there are, its own included."""
+        starts, counts = np.zeros_like(documents), np.full_like(documents, outline.num_documents)
+        if self.partner == "any" or outline.source_borders is None:
+            return starts, counts
+        borders = outline.source_borders
+        files = np.searchsorted(borders, documents, side="right") - 1
+        in_file = borders[files + 1] - borders[files]
+        has_others = in_file > 1  # a file of one document has no partner to give
+        return np.where(has_others, borders[files], starts), np.where(has_others, in_file, counts)
 
 
 def plan_epoch(arrangement: Arrangement, plan: EpochPlan) -> Examples:

@@ -3,7 +3,7 @@
 Legend: T tokens of a packed batch, M tokens to predict.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,15 +29,33 @@ class Masking:
     """Of those, the share that become a random token; the rest stays as it is."""
     whole_words: bool = False
     """Whether all pieces of a word are chosen, and hidden, together."""
+    final_select_prob: float | None = None
+    """What `select_prob` becomes, step by step, at the end of the run; without it, it stays as it is."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.select_prob <= 1:
-            raise UserError(f"select_prob={self.select_prob}; expected above 0 and at most 1, such as 0.15")
+        for name in ("select_prob", "final_select_prob"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= 1:
+                raise UserError(f"{name}={value}; expected above 0 and at most 1, such as 0.15")
         if min(self.mask_prob, self.random_prob) < 0 or self.mask_prob + self.random_prob > 1 + 1e-9:
             raise UserError(
                 f"mask_prob={self.mask_prob} and random_prob={self.random_prob}; expected shares that add up "
                 "to at most 1, such as 0.8 and 0.1"
             )
+
+    def at(self, moment: Moment) -> "Masking":
+        """Return how to mask at a moment of the run."""
+        if self.final_select_prob is None:
+            return self
+        change = self.final_select_prob - self.select_prob
+        rate = self.select_prob + change * moment.share_done
+        return replace(self, select_prob=rate, final_select_prob=None)
+
+    @property
+    def mean_select_prob(self) -> float:
+        """The share of tokens that are to be predicted, over the whole run."""
+        final = self.select_prob if self.final_select_prob is None else self.final_select_prob
+        return (self.select_prob + final) / 2
 
 
 class Masker:

@@ -18,10 +18,17 @@ class Outline:
     """Of sentences, in tokens: (sentences + 1,)."""
     document_borders: NDArray[np.int64]
     """Of documents, in sentences: (documents + 1,)."""
+    source_borders: NDArray[np.int64] | None = None
+    """Of the files that the documents are from, in documents: (files + 1,); None if it is not known."""
 
     @classmethod
     def from_ends(
-        cls, sentence_ends: NDArray[np.int64], document_ends: NDArray[np.int64], *, room: int
+        cls,
+        sentence_ends: NDArray[np.int64],
+        document_ends: NDArray[np.int64],
+        *,
+        room: int,
+        source_ends: NDArray[np.int64] | None = None,
     ) -> Self:
         """Read a corpus whose sentences must fit into ``room`` tokens.
 
@@ -32,8 +39,12 @@ class Outline:
         lengths = np.diff(borders)
         num_parts = np.where(lengths > room, -(-lengths // max(1, room // 2)), np.minimum(lengths, 1))
         before = np.concatenate(([0], np.cumsum(num_parts)))
-        document_borders = before[np.concatenate(([0], document_ends)).astype(np.int64)]
-        return cls(_divided(borders, num_parts)[0], np.unique(document_borders))  # none is empty any more
+        all_documents = before[np.concatenate(([0], document_ends)).astype(np.int64)]
+        documents = np.unique(all_documents)  # none is empty any more
+        sources = None
+        if source_ends is not None:
+            sources = np.searchsorted(documents, all_documents[np.concatenate(([0], source_ends))])
+        return cls(_divided(borders, num_parts)[0], documents, sources)
 
     @property
     def num_sentences(self) -> int:
@@ -42,6 +53,12 @@ class Outline:
     @property
     def num_documents(self) -> int:
         return len(self.document_borders) - 1
+
+    def sources_of(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the file that each token of the corpus is from."""
+        assert self.source_borders is not None
+        borders = self.borders[self.document_borders[self.source_borders]]
+        return np.searchsorted(borders, tokens, side="right") - 1
 
     def sections(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the borders of the sections in sentences, and which document each section belongs to."""

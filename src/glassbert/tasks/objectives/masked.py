@@ -33,11 +33,11 @@ class MaskedTokens(Part):
     @property
     def share_read(self) -> float:
         """Share of the tokens that are hidden."""
-        return self.settings.mask.select_prob
+        return self.settings.mask.mean_select_prob
 
     def masking(self, moment: Moment) -> Masking:
         """Return how to mask at a moment of the run."""
-        return self.settings.mask
+        return self.settings.mask.at(moment)
 
     def label(self, ids: Ids, packing: Packing, moment: Moment) -> tuple[Ids, Labels | None]:
         """Hide some tokens; the labels are what was there."""

@@ -11,8 +11,9 @@ from glassbert.config import BertConfig, ModelConfig
 from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.batches import Labels, PretrainBatch
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
-from glassbert.data.pretraining.examples import Arrangement
+from glassbert.data.pretraining.examples import Arrangement, RandomPairs
 from glassbert.data.pretraining.packing import Moment, Packing
+from glassbert.errors import UserError
 from glassbert.heads import HEADS, head_of_parts
 from glassbert.model.bert import Bert
 from glassbert.model.depth import FLOPS_PER_WEIGHT, flops_in_blocks, num_weights
@@ -26,7 +27,7 @@ EVALUATION_SEED = 20_180_404
 class Objective:
     """What is learned from a corpus. A subclass names the pieces and overrides what it does differently."""
 
-    arrangement: ClassVar[Arrangement]
+    arrangement: Arrangement
     """How texts become examples."""
     part_types: ClassVar[tuple[type[Part], ...]]
     """What is learned; the first loss of the first part chooses the best checkpoint."""
@@ -36,6 +37,11 @@ class Objective:
     """What computes the losses."""
 
     def __init__(self, settings: ObjectiveSettings, vocabulary: Vocabulary) -> None:
+        if settings.partner != "any" and not isinstance(self.arrangement, RandomPairs):
+            raise UserError(
+                f"objective.partner={settings.partner} with objective.name={settings.name}, which takes no "
+                "random partner; leave it out, or set objective.name to mlm+nsp"
+            )
         self.settings, self.vocabulary = settings, vocabulary
         self.parts = tuple(part(settings, vocabulary) for part in self.part_types)
         self.loss_weights = {
@@ -89,15 +95,21 @@ class Objective:
         return batches.sample(num_tokens)
 
     def measure(self, network: PretrainNetwork, batches: Iterable[PretrainBatch]) -> dict[str, float]:
-        """Return the mean of each sum of the network over ``batches``."""
+        """Return the mean of each sum of the network over ``batches``.
+
+        Where the batches say which file their examples are from, also over each file, as `NAME/FILE`.
+        """
         totals: dict[str, float] = {}
         counts: dict[str, int] = {}
         for batch in batches:
-            found = self.counts(batch)
-            for name, value in network(batch).items():
-                totals[name] = totals.get(name, 0.0) + value.item()
-                counts[name] = counts.get(name, 0) + found[name]
-        return {name: total / max(1, counts[name]) for name, total in totals.items()}
+            for source, part in batch.by_source():
+                found = self.counts(part)
+                for name, value in network(part).items():
+                    for key in (name, f"{name}/{source}") if source else (name,):
+                        totals[key] = totals.get(key, 0.0) + value.item()
+                        counts[key] = counts.get(key, 0) + found[name]
+        means = {key: total / max(1, counts[key]) for key, total in totals.items()}
+        return dict(sorted(means.items(), key=lambda mean: "/" in mean[0]))  # the whole first
 
     def guessing_loss(self, corpus: Corpus, batches: Sequence[PretrainBatch]) -> float | None:
         """Return what the first part's loss would be on ``batches`` if it were guessed by frequency."""
@@ -107,7 +119,9 @@ class Objective:
 
     def verdict(self, metrics: Mapping[str, float], guessing_loss: float | None) -> str:
         """Say in one line what the metrics of an evaluation mean."""
-        values = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+        values = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items() if "/" not in name)
+        by_source = "  ".join(f"{name} {value:.3f}" for name, value in metrics.items() if "accuracy/" in name)
+        values += f"  [{by_source}]" if by_source else ""
         if guessing_loss is None:
             return f"held out: {values}"
         gain = guessing_loss - metrics[self.best_by[0]]

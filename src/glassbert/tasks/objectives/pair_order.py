@@ -12,7 +12,8 @@ from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.model.tap import Tap, shown, within
 from glassbert.tasks.objectives.masked import MaskedTokens
 from glassbert.tasks.objectives.objective import Objective
-from glassbert.tasks.objectives.parts import Ids, Part, PretrainNetwork
+from glassbert.tasks.objectives.parts import Ids, ObjectiveSettings, Part, PretrainNetwork
+from glassbert.text.vocabulary import Vocabulary
 
 
 class PairOrder(Part):
@@ -41,8 +42,11 @@ class PairOrder(Part):
 class NextSentence(Objective):
     """Masked tokens, and whether B follows A or is from another document."""
 
-    arrangement = RandomPairs()
     part_types = (MaskedTokens, PairOrder)
+
+    def __init__(self, settings: ObjectiveSettings, vocabulary: Vocabulary) -> None:
+        self.arrangement = RandomPairs(settings.partner)
+        super().__init__(settings, vocabulary)
 
 
 class SentenceOrder(Objective):

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.batches import Labels, PretrainBatch
+from glassbert.data.pretraining.examples import Partner
 from glassbert.data.pretraining.masking import Masking
 from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.errors import UserError
@@ -38,6 +39,9 @@ class ObjectiveSettings:
     """Share of examples that aim at a random shorter length, so that the model meets all lengths."""
     mask: Masking = field(default_factory=Masking)
     """Which tokens are hidden, and how."""
+    partner: Partner = "any"
+    """Of mlm+nsp: a random B is from any other document, or from another one of the same file. With a file
+    for each language, `file` keeps the language from giving the answer away."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.short_prob <= 1:
