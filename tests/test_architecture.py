@@ -47,7 +47,7 @@ ARROWS = {
     "demo": {*_TOP, "glassbert"},
 }
 # The types of what the methods of a loaded model return that are built on top of it (`EXTENSIONS` there).
-THROUGH_THE_DOOR = {"inference/loaded.py": {"Evaluation"}}
+THROUGH_THE_DOOR = {"inference/loaded.py": {"Evaluation", "Trace"}}
 
 
 def imported_packages(source: str) -> set[str]:

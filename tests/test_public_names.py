@@ -45,6 +45,7 @@ PUBLIC = [
     "TagPrediction",
     "Tap",
     "Tokenizer",
+    "Trace",
     "Transformer",
     "TransformerConfig",
     "Translation",
@@ -65,6 +66,7 @@ PUBLIC = [
     "preset",
     "pretrain",
     "segmenter",
+    "trace",
     "train",
 ]
 
@@ -95,14 +97,18 @@ CALLS: dict[str, Callable[[Callable[[str], Any]], Any]] = {
     ),
     "Model.evaluate": lambda at: gb.load(at("classifier"), gb.Model).evaluate(at("rows.tsv")),
     "Model.save": lambda at: gb.load(at("bert"), gb.Model).save(at("new")),
+    "Model.trace": lambda at: gb.load(at("bert"), gb.Model).trace("a b", out=at("new.safetensors")),
     "Tokenizer.load": lambda at: gb.Tokenizer.load(at("bert")),
     "Tokenizer.save": lambda at: gb.Tokenizer.load(at("bert")).save(at("new")),
+    "Trace.load": lambda at: gb.Trace.load(at("trace.safetensors")),
+    "Trace.save": lambda at: gb.Trace.load(at("trace.safetensors")).save(at("new.safetensors")),
     "Translator": lambda at: gb.Translator(
         gb.load(at("translator")).network, gb.load(at("translator")).tokenizer, folder=at("translator")
     ),
     "Translator.evaluate": lambda at: gb.load(at("translator"), gb.Translator).evaluate(at("pairs.tsv")),
     "Translator.export_ctranslate2": lambda at: gb.load(at("translator")).export_ctranslate2(at("new")),
     "Translator.save": lambda at: gb.load(at("translator")).save(at("new")),
+    "Translator.trace": lambda at: gb.load(at("translator")).trace("a b", out=at("new.safetensors")),
     "Vocabulary.load": lambda at: gb.Vocabulary.load(at("bert/vocab.txt")),
     "Vocabulary.save": lambda at: gb.Vocabulary.load(at("bert/vocab.txt")).save(at("new.txt")),
     "build_corpus": lambda at: gb.build_corpus(
@@ -119,6 +125,7 @@ CALLS: dict[str, Callable[[Callable[[str], Any]], Any]] = {
         at("corpus"), model=at("bert"), out=at("new"), max_length=40, **TRAINED_ON
     ),
     "segmenter": lambda at: gb.segmenter(at("words.txt")),
+    "trace": lambda at: gb.trace(at("bert"), "a b"),
     "train": lambda at: gb.train(
         "classify", model=at("bert"), train=at("rows.tsv"), dev=at("rows.tsv"), out=at("new"), **TRAINED_ON
     ),
@@ -137,6 +144,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tmp_path / "words.txt").write_text("ab\n好天\n今\n天\nqueue\n", encoding="utf-8")
     (tmp_path / "rows.tsv").write_text("text\tlabel\n" + "a b\tLABEL_0\nc d\tLABEL_1\n" * 4)
     write_tsv(tmp_path / "pairs.tsv", sentence_pairs(3))
+    gb.trace(tmp_path / "bert", "a b", out=tmp_path / "trace.safetensors")
     gb.build_corpus(tmp_path / "text.txt", tokenizer=tmp_path / "bert", out=tmp_path / "corpus")
     return tmp_path
 

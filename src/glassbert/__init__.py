@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from glassbert.evaluation.evaluate import evaluate as evaluate
     from glassbert.evaluation.result import Evaluation as Evaluation
     from glassbert.glassbox.accounting import params as params
+    from glassbert.glassbox.trace.api import trace as trace
+    from glassbert.glassbox.trace.trace import Trace as Trace
     from glassbert.inference.decode import DecodeSettings as DecodeSettings
     from glassbert.inference.embeddings import Embeddings as Embeddings
     from glassbert.inference.loading import load as load
@@ -82,6 +84,7 @@ _HOMES = {
     "TagPrediction": "tasks.tag.predictions",
     "Tap": "model.tap",
     "Tokenizer": "text.wordpiece.tokenizer",
+    "Trace": "glassbox.trace.trace",
     "Transformer": "model.seq2seq",
     "TransformerConfig": "config",
     "Translation": "inference.translator",
@@ -101,6 +104,7 @@ _HOMES = {
     "preset": "config",
     "pretrain": "runs.api",
     "segmenter": "text.segment",
+    "trace": "glassbox.trace.api",
     "train": "runs.api",
 }
 

@@ -1,6 +1,6 @@
 """The base of `Model` and `Translator`: where they run, how large they are, how they show themselves."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -14,10 +14,11 @@ from glassbert.inference.devices import Device, Place, PrecisionName
 from glassbert.inference.prepare import check_precision, choose_device
 
 if TYPE_CHECKING:
-    from glassbert import Evaluation
+    from glassbert import Evaluation, Trace
 
 EXTENSIONS = {
     "evaluate": "glassbert.evaluation.evaluate",
+    "trace": "glassbert.glassbox.trace.api",
 }
 """Methods that are built on this package, which must not import them: each with the module of its function.
 
@@ -48,6 +49,22 @@ class Loaded:
     ) -> "Evaluation":
         """Return how good the model is on rows, sentence pairs or a corpus; see `glassbert.evaluate`."""
         return self._extension("evaluate")(data, task=task, options=options)
+
+    def trace(
+        self,
+        text: str,
+        pair: str | None = None,
+        *,
+        target: object = None,
+        grad: bool = False,
+        names: str | Collection[str] = (),
+        layers: Collection[int] | None = None,
+        out: str | Path | None = None,
+        overwrite: bool = False,
+    ) -> "Trace":
+        """Return every number of one pass, by name, and the gradients; see `glassbert.trace`."""
+        selected = {"names": names, "layers": layers, "out": out, "overwrite": overwrite}
+        return self._extension("trace")(text, pair, target=target, grad=grad, **selected)
 
     def __repr__(self) -> str:
         facts = [f"{name}={shortened(fact)}" for name, fact in self._facts().items() if fact is not None]

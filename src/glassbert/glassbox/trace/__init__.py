@@ -1,0 +1,1 @@
+"""Traces: every number of one pass through a model, by name, with the formula that made it."""
