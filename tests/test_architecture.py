@@ -43,6 +43,7 @@ ARROWS = {
     "runs": {*_RUNS, "reports"},
     "reports": {*_TASKS, "evaluation"},
     "glassbox": {*_TASKS, "inference", "evaluation", "reports"},
+    "extension": _TASKS,
     "cli": {*_TOP, "demo"},
     "demo": {*_TOP, "glassbert"},
 }

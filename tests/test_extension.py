@@ -1,5 +1,6 @@
 """A task and a file format are added from outside; then everything knows them."""
 
+import ast
 import json
 import random
 import re
@@ -10,11 +11,12 @@ import pytest
 
 import glassbert as gb
 from glassbert.cli.main import main
-from glassbert.data.rows.formats import FORMATS, formats_of, register_format
+from glassbert.data.rows.formats import FORMATS, formats_of
 from glassbert.data.rows.read import read_examples
 from glassbert.errors import DataError, UserError
-from glassbert.tasks.registry import TASKS, register, schema_of
+from glassbert.tasks.registry import TASKS, schema_of
 from glassbert.tasks.tag.rows import TAG
+from helpers import longer_task
 from helpers.longer_task import BLOCKS, ENTRY, SIDES, Sides, Verdict
 from helpers.small_model import small_folder
 
@@ -27,8 +29,8 @@ MOST_FILES = {"a task": 5, "a format of labelled files": 2, "a head with a new p
 @pytest.fixture(scope="module", autouse=True)
 def added() -> Iterator[None]:
     """Add the task and the format, and remove them after the tests."""
-    register(ENTRY)
-    register_format(BLOCKS)
+    gb.register(ENTRY)
+    gb.register_format(BLOCKS)
     yield
     del TASKS[ENTRY.name], FORMATS[BLOCKS.name]
 
@@ -76,6 +78,15 @@ def test_a_row_of_any_format_becomes_an_example_of_the_new_task(given: Path, tmp
     (tmp_path / "bad.jsonl").write_text('{"left": "a", "right": "b", "longer": "both"}\n')
     with pytest.raises(DataError, match=r"bad\.jsonl:1: the longer side is 'both'; expected left or right"):
         read_examples(schema, tmp_path / "bad.jsonl")
+
+
+def test_an_extension_needs_nothing_from_inside_the_package() -> None:
+    tree = ast.parse(Path(longer_task.__file__).read_text(encoding="utf-8"))
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name for name in modules if name and name.startswith("glassbert")} == {
+        "glassbert",
+        "glassbert.extension",
+    }
 
 
 def test_every_task_reads_the_new_format(tmp_path: Path) -> None:
@@ -142,9 +153,9 @@ def test_help_lists_the_new_task(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_name_is_given_once() -> None:
     with pytest.raises(UserError, match="there is a task 'longer' already"):
-        register(ENTRY)
+        gb.register(ENTRY)
     with pytest.raises(UserError, match="there is a format 'blocks' already"):
-        register_format(BLOCKS)
+        gb.register_format(BLOCKS)
 
 
 def test_an_example_is_what_the_rest_of_the_package_needs() -> None:

@@ -65,9 +65,12 @@ PUBLIC = [
     "params",
     "preset",
     "pretrain",
+    "register",
+    "register_format",
     "segmenter",
     "trace",
     "train",
+    "write_report",
 ]
 
 
@@ -128,6 +131,9 @@ CALLS: dict[str, Callable[[Callable[[str], Any]], Any]] = {
     "trace": lambda at: gb.trace(at("bert"), "a b"),
     "train": lambda at: gb.train(
         "classify", model=at("bert"), train=at("rows.tsv"), dev=at("rows.tsv"), out=at("new"), **TRAINED_ON
+    ),
+    "write_report": lambda at: gb.write_report(
+        at("new.html"), gb.evaluate(at("classifier"), at("rows.tsv")), run=at("bert")
     ),
 }
 

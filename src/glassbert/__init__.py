@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from glassbert.data.corpus.check import check_corpus as check_corpus
     from glassbert.data.corpus.reader import Corpus as Corpus
     from glassbert.data.examples import ReadOptions as ReadOptions
+    from glassbert.data.rows.formats import register_format as register_format
     from glassbert.errors import DataError as DataError
     from glassbert.errors import ModelError as ModelError
     from glassbert.errors import UserError as UserError
@@ -43,11 +44,13 @@ if TYPE_CHECKING:
     from glassbert.model.layout import Layout as Layout
     from glassbert.model.seq2seq import Transformer as Transformer
     from glassbert.model.tap import Tap as Tap
+    from glassbert.reports.page import write_report as write_report
     from glassbert.runs.api import pretrain as pretrain
     from glassbert.runs.api import train as train
     from glassbert.runs.run import RunResult as RunResult
     from glassbert.tasks.answer.predictions import AnswerPrediction as AnswerPrediction
     from glassbert.tasks.classify.predictions import ClassPrediction as ClassPrediction
+    from glassbert.tasks.registry import register as register
     from glassbert.tasks.tag.predictions import TagPrediction as TagPrediction
     from glassbert.text.segment import segmenter as segmenter
     from glassbert.text.vocabulary import SPECIALS as SPECIALS
@@ -103,9 +106,12 @@ _HOMES = {
     "params": "glassbox.accounting",
     "preset": "config",
     "pretrain": "runs.api",
+    "register": "tasks.registry",
+    "register_format": "data.rows.formats",
     "segmenter": "text.segment",
     "trace": "glassbox.trace.api",
     "train": "runs.api",
+    "write_report": "reports.page",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])

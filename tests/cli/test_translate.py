@@ -158,6 +158,8 @@ def test_training_from_the_command_line_gives_a_translator(
     result = json.loads(capsys.readouterr().out)
     assert (result["is_finished"], result["step"], result["best_by"]) == (True, 2, "bleu")
     assert set(result["metrics"]) == {"bleu", "chrf"}
+    assert result["report"] == str(out / "report.html")
+    assert (out / "report.html").is_file()
     call("translate", result["model"], lines_of(tmp_path / "a.txt", TEXTS[:2]), "--max-length", "4", "--json")
     assert len(capsys.readouterr().out.splitlines()) == 2
 

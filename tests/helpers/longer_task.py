@@ -10,20 +10,26 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassbert.config import ModelConfig
-from glassbert.data.examples import Kind
-from glassbert.data.rows.formats import Format
-from glassbert.data.rows.lines import Lines
-from glassbert.data.rows.record import Notes, Record, Unusable
-from glassbert.data.rows.schema import Schema
-from glassbert.data.rows.source import Source
-from glassbert.metrics.mistakes import Mistake, Passage
-from glassbert.model.bert import Output
-from glassbert.tasks.long_text import text_inputs
-from glassbert.tasks.registry import TaskEntry
-from glassbert.tasks.settings import TaskSettings
-from glassbert.tasks.task import HeadSpec, Input, Task
-from glassbert.text.wordpiece.tokenizer import Tokenizer
+from glassbert import ModelConfig, Tokenizer
+from glassbert.extension import (
+    Format,
+    HeadSpec,
+    Input,
+    Kind,
+    Lines,
+    Mistake,
+    Notes,
+    Output,
+    Passage,
+    Record,
+    Schema,
+    Source,
+    Task,
+    TaskEntry,
+    TaskSettings,
+    Unusable,
+    text_inputs,
+)
 
 SIDES = ("left", "right")
 

@@ -18,6 +18,7 @@ from glassbert.inference.translator import Translator, best_targets
 from glassbert.interop.folder import TranslatorFolder
 from glassbert.metrics.translation import translation
 from glassbert.runs.average import average_networks
+from glassbert.runs.report import with_report
 from glassbert.runs.run import RunResult, carry_out
 from glassbert.runs.translate import TranslateRecipe, make_trainable
 from glassbert.storage import locked, read_json
@@ -131,6 +132,24 @@ def test_a_finished_run_is_neither_trained_nor_measured_again(finished: Finished
         again = carry_out(TranslateRecipe.of(tables(data)), out, log=list[str]().append)
     assert (again.is_finished, again.step, again.metrics) == (True, STEPS, result.metrics)
     assert {name: (out / name).read_bytes() for name in FILES} == before
+
+
+def test_the_report_shows_the_figures_of_run_json_also_when_an_earlier_call_measured_them(
+    finished: Finished, data: Path, tmp_path: Path
+) -> None:
+    out, result, _ = finished
+    told: list[str] = []
+    first = with_report(result, told.append, tmp_path / "first.html")
+    again = carry_out(TranslateRecipe.of(tables(data)), out, log=told.append)
+    assert (result.evaluation is None, again.evaluation is None) == (False, True)
+    with_report(again, told.append, tmp_path / "again.html")
+    page = (tmp_path / "first.html").read_text(encoding="utf-8")
+    for name, value in read_json(out / "best" / "run.json")["metrics"].items():
+        assert f'{name}</th><td dir="auto">{value:.4f}</td>' in page
+    assert f"{data / 'dev.tsv'}:" in page, "a mistake is named by its file and line"
+    assert "over the training steps" in page
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == page
+    assert (first.report, told[1]) == (tmp_path / "first.html", f"the report is in {tmp_path / 'first.html'}")
 
 
 def test_a_run_resumes_though_its_recipe_lacks_newer_settings(

@@ -56,6 +56,8 @@ class TranslateOptions(RunOptions):
     """TOML file with the tables data, vocabulary, model, task and train; the options here override it."""
     skip_bad: int | None = None
     """Rows that may be left out of a file because a side is empty or missing."""
+    report: Path | None = None
+    """Where to write the report on the dev pairs; report.html in the folder of the run if not given."""
 
 
 def build_app() -> cyclopts.App:
@@ -83,7 +85,8 @@ def train_translate(options: TranslateOptions | None = None) -> None:
     from glassbert.runs.translate import TranslateRecipe
 
     options = options or TranslateOptions()
-    carry_out_and_print(TranslateRecipe.of(translate_tables(options)), "translate", options)
+    recipe = TranslateRecipe.of(translate_tables(options))
+    carry_out_and_print(recipe, "translate", options, report=options.report or True)
 
 
 def tables_of(options: TrainOptions) -> Tables:

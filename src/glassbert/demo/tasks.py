@@ -88,14 +88,12 @@ def _fine_tune(story: Story, folder: Path) -> None:
 
 
 def _evaluate(story: Story, folder: Path, model: "gb.Model", *, is_kept: bool) -> None:
-    from glassbert.evaluation.training_history import with_training_history
-    from glassbert.reports.page import write_report
     from glassbert.reports.terminal import render
 
     test, page = folder / "notes" / "test.jsonl", folder / "report.html"
     evaluation = gb.evaluate(model, test, name="classify", log=story.log)
     story.log_all(render(evaluation).splitlines())
-    write_report(page, with_training_history(evaluation, folder / "classify"))
+    gb.write_report(page, evaluation, run=folder / "classify")
     story.log(
         f"The same with plots: {page}" if is_kept else "The same with plots: report.html with --out DIR"
     )

@@ -7,10 +7,10 @@ from pathlib import Path
 from glassbert.data.sentence_pairs import ParallelFiles, SentencePair
 from glassbert.evaluation.result import Evaluation
 from glassbert.inference.decode import DecodeSettings
-from glassbert.inference.translator import Translation, Translator, length_warnings
+from glassbert.inference.translator import Translator, length_warnings
 from glassbert.messages import Log
 from glassbert.metrics.mistakes import Mistake, Passage
-from glassbert.metrics.translation import sentence_chrf, translation
+from glassbert.metrics.translation import TranslationReport, sentence_chrf, translation
 
 MAX_MISTAKES = 50
 
@@ -40,35 +40,52 @@ def evaluate_pairs(
     else:
         pairs = [SentencePair(*pair[:2], line=number) for number, pair in enumerate(data, start=1)]
         label = f"{len(pairs)} pairs"
-    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    found = translator.translate(sources, settings)
-    report = replace(
-        translation(targets, [one.text for one in found], sources),
-        num_truncated=sum(one.truncated for one in found),
-        num_unfinished=sum(not one.finished for one in found),
+    found = translator.translate([pair.source for pair in pairs], settings)
+    num_truncated, num_unfinished = (
+        sum(one.truncated for one in found),
+        sum(not one.finished for one in found),
     )
-    counts = (len(pairs), report.num_truncated or 0, report.num_unfinished or 0)
-    notes += length_warnings(*counts, translator, settings)
+    notes += length_warnings(len(pairs), num_truncated, num_unfinished, translator, settings)
     for note in notes:
         log(note)
-    return Evaluation(
-        task="translate",
+    evaluation = measured_translations(pairs, [one.text for one in found], data=label)
+    report = evaluation.report
+    assert isinstance(report, TranslationReport)
+    return replace(
+        evaluation,
         model=name,
-        data=label,
-        examples=len(pairs),
-        report=report,
-        mistakes=_worst(pairs, found, label),
-        truncated=report.num_truncated,
+        report=replace(report, num_truncated=num_truncated, num_unfinished=num_unfinished),
+        truncated=num_truncated,
         tokens=sum(one.tokens for one in found),
         settings={"search": settings.method, "beam size": str(settings.beam_size)},
         notes=tuple(notes),
     )
 
 
-def _worst(pairs: Sequence[SentencePair], found: Sequence[Translation], label: str) -> tuple[Mistake, ...]:
+def measured_translations(
+    pairs: Sequence[SentencePair], guess: Sequence[str], *, data: str, tokenizer: str | None = None
+) -> Evaluation:
+    """Compare a translation of each source with its target.
+
+    Args:
+        data: What the result calls the pairs.
+        tokenizer: How sacrebleu splits text into words; see `translation`.
+    """
+    targets = [pair.target for pair in pairs]
+    return Evaluation(
+        task="translate",
+        model="",
+        data=data,
+        examples=len(pairs),
+        report=translation(targets, guess, [pair.source for pair in pairs], tokenizer=tokenizer),
+        mistakes=_worst(pairs, guess, data),
+    )
+
+
+def _worst(pairs: Sequence[SentencePair], guess: Sequence[str], label: str) -> tuple[Mistake, ...]:
     """Return the translations least like their targets by chrF, worst first; equal ones are no mistakes."""
-    scores = sentence_chrf([pair.target for pair in pairs], [one.text for one in found])
-    wrong = [index for index, pair in enumerate(pairs) if found[index].text != pair.target]
+    scores = sentence_chrf([pair.target for pair in pairs], guess)
+    wrong = [index for index, pair in enumerate(pairs) if guess[index] != pair.target]
     wrong.sort(key=lambda index: scores[index])
     return tuple(
         Mistake(
@@ -76,7 +93,7 @@ def _worst(pairs: Sequence[SentencePair], found: Sequence[Translation], label: s
             (
                 Passage("source", pairs[index].source),
                 Passage("reference", pairs[index].target),
-                Passage("translation", found[index].text),
+                Passage("translation", guess[index]),
             ),
             gold="",
             guess="",

@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from glassbert.evaluation.result import Evaluation, TrainingCurve
+from glassbert.evaluation.training_history import with_training_history
 from glassbert.metrics.calibration import Calibration
 from glassbert.metrics.thresholds import Acceptance, ThresholdCurve
 from glassbert.reports.html import columns, definitions, document, figure, section, table
@@ -19,9 +20,15 @@ MAX_LINES = 6
 COVERAGES = (0.5, 0.75, 0.9, 0.95, 1.0)
 
 
-def write_report(path: str | Path, evaluation: Evaluation) -> None:
-    """Write an evaluation as one HTML file, with plots and the worst mistakes."""
+def write_report(path: str | Path, evaluation: Evaluation, *, run: str | Path | None = None) -> None:
+    """Write an evaluation as one HTML file, with plots and the worst mistakes.
+
+    Args:
+        run: Folder of the run that trained the model; its curves, and the results of its seeds, are shown.
+    """
     path = Path(path)
+    if run is not None:
+        evaluation = with_training_history(evaluation, Path(run))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page(evaluation).encode("utf-8"))
 

@@ -33,7 +33,7 @@ def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Log) -> Evaluati
         return _evaluated(task, trainable, raw, folder, run)
     tuning = task.tune(trainable.dev, trainable.dev_inputs, raw)
     tuned = {**run["task"], **tuning.run, "temperature": tuning.temperature}
-    task = load_task(folder, tuned, trainable.tokenizer, network.config)
+    task = replace(task, **tuning.run, temperature=tuning.temperature)
     # The logits that the network gives once its head is divided by the temperature.
     raw = [[logits / tuning.temperature for logits in windows] for windows in raw]
     evaluation = _evaluated(task, trainable, raw, folder, run)

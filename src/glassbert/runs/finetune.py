@@ -9,6 +9,10 @@ from typing import Any, get_type_hints
 
 from glassbert.config import BertConfig
 from glassbert.errors import UserError
+from glassbert.evaluation.result import Evaluation
+from glassbert.evaluation.rows import evaluate_rows
+from glassbert.inference.loading import load
+from glassbert.inference.model import Model
 from glassbert.messages import Log
 from glassbert.model.bert import Bert
 from glassbert.runs.calibrate import calibrate
@@ -23,7 +27,7 @@ from glassbert.runs.finetune_tables import (
 from glassbert.runs.folder import plain_tables
 from glassbert.runs.recipe import Tables
 from glassbert.runs.rows import Rows, read_rows
-from glassbert.runs.run import DevRows, Finish, Prepared, Session, SingleRun
+from glassbert.runs.run import DevData, Finish, Prepared, Session, SingleRun
 from glassbert.runs.start import StartModel
 from glassbert.runs.sweep import Sweep
 from glassbert.storage import new_folder, read_json
@@ -117,13 +121,17 @@ class FineTuneRecipe:
             settings=with_evaluations(self.train, trainable),
             data=rows.about,
             finish=partial(_finish, trainable),
-            dev=self.dev_rows(rows),
+            dev=self.dev_data(rows),
         )
 
-    def dev_rows(self, rows: Rows) -> DevRows | None:
+    def dev_data(self, rows: Rows) -> DevData | None:
         """Return the rows to measure on with a name for them; None if there are none."""
-        name = self.data.dev or f"{len(rows.dev)} held-out rows of {self.data.train}"
-        return DevRows(str(name), rows.dev) if rows.dev else None
+        name = str(self.data.dev or f"{len(rows.dev)} held-out rows of {self.data.train}")
+
+        def evaluate(folder: Path) -> Evaluation:
+            return evaluate_rows(load(folder, Model), rows.dev, name=str(folder), data=name)
+
+        return DevData(name, evaluate) if rows.dev else None
 
 
 def _finish(trainable: FineTune[Any, Any], session: Session, trained: TrainResult) -> Finish:

@@ -3,32 +3,32 @@
 from dataclasses import replace
 from pathlib import Path
 
-from glassbert.evaluation.rows import evaluate_rows
-from glassbert.evaluation.training_history import with_training_history
-from glassbert.inference.loading import load
 from glassbert.messages import Log
 from glassbert.reports.page import write_report
 from glassbert.runs.run import RunResult
+from glassbert.storage import read_json
 from glassbert.training.processes import is_main_process
 
 REPORT = "report.html"
 
 
 def with_report(result: RunResult, log: Log, path: Path | None = None) -> RunResult:
-    """Write the report on the dev rows and return the result with its path.
+    """Write the report on the dev data and return the result with its path.
 
-    A run that was stopped, or has no dev rows, gets no report.
+    A run that was stopped, or has nothing to measure on, gets no report.
 
     Args:
         path: Where to write it; into the run folder if None.
     """
     if not (is_main_process() and result.is_finished and result.dev):
         return result
-    name, data, rows = str(result.model), result.dev.name, result.dev.rows
-    evaluation = result.evaluation or evaluate_rows(load(result.model), rows, name=name, data=data)
+    evaluation = result.evaluation or result.dev.evaluate(result.model)
+    evaluation = replace(evaluation, model=str(result.model), data=result.dev.name)
     path = path or result.out / REPORT
-    write_report(path, with_training_history(replace(evaluation, model=name, data=data), result.out))
+    write_report(path, evaluation, run=result.out)
     values = "  ".join(f"{name} {value:.4f}" for name, value in result.metrics.items())
-    log(f"best, from step {result.best_step}: {values}")
+    is_average = "average_of" in read_json(result.model / "run.json")
+    origin = "an average of checkpoints" if is_average else f"from step {result.best_step}"
+    log(f"best, {origin}: {values}")
     log(f"the report is in {path}")
     return replace(result, report=path)

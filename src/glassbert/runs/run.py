@@ -41,10 +41,10 @@ class RunResult:
     """With several seeds or a search: what each run tried and reached."""
     report: Path | None = None
     """The HTML report, if one was written."""
-    dev: "DevRows | None" = field(default=None, repr=False)
-    """The labelled rows that the model was measured on; None if there are none."""
+    dev: "DevData | None" = field(default=None, repr=False)
+    """The data that the model was measured on; None if there is none."""
     evaluation: Evaluation | None = field(default=None, repr=False)
-    """Of the model on those rows; None if an earlier call measured them."""
+    """Of the model on that data; None if an earlier call measured it."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that every verb prints."""
@@ -63,11 +63,12 @@ class RunResult:
 
 
 @dataclass(frozen=True)
-class DevRows:
-    """Labelled rows that were held out, and what to call them."""
+class DevData:
+    """Rows or sentence pairs that were held out, and what to call them."""
 
     name: str
-    rows: Sequence[Any]
+    evaluate: Callable[[Path], Evaluation]
+    """Measures the model of a folder on them, as the end of the run does."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class SingleRun:
     """Called after the last step; measures the model."""
     has_best: bool = True
     """Whether the model to use is in the folder `best`, otherwise in `last`."""
-    dev: DevRows | None = None
+    dev: DevData | None = None
 
     def carry_out(self, session: Session) -> RunResult:
         """Train, and finish when training reached its end."""

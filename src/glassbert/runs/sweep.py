@@ -118,7 +118,7 @@ class Sweep:
             best=record.get("best"),
             best_step=record["best_step"],
             runs=tuple(done),
-            dev=self.recipe.dev_rows(self.rows),
+            dev=self.recipe.dev_data(self.rows),
             evaluation=journal.evaluations.get(best.name),
         )
 

@@ -19,9 +19,9 @@ from glassbert.model.init import new_lstm, new_transformer
 from glassbert.runs.average import average_checkpoints
 from glassbert.runs.describe import describe_pairs, left_out_lines
 from glassbert.runs.folder import plain_tables
-from glassbert.runs.measure_translator import measure_best
+from glassbert.runs.measure_translator import evaluate_model, measure_best
 from glassbert.runs.recipe import Tables
-from glassbert.runs.run import Finish, Session, SingleRun
+from glassbert.runs.run import DevData, Finish, Session, SingleRun
 from glassbert.runs.start import SIZES, StartModel, with_current_keys
 from glassbert.runs.translate_tables import (
     DEFAULT_PRESET,
@@ -155,7 +155,16 @@ class TranslateRecipe:
             begin=begin,
             finish=partial(_finish, self, trainable),
             has_best=self.data.dev is not None or is_averaged,
+            dev=self._dev_data(),
         )
+
+    def _dev_data(self) -> DevData | None:
+        """Return how a model is measured on the dev pairs, and what they are called; None without any."""
+        name = self.data.dev
+        if name is None:
+            return None
+        files = self.data.files(name)
+        return DevData(name, lambda folder: evaluate_model(folder, list(files.pairs()), self.task, data=name))
 
 
 def _start_model(table: Mapping[str, Any]) -> StartModel:
@@ -180,9 +189,10 @@ def _finish(recipe: TranslateRecipe, trainable: Translate, session: Session, tra
             save_every=recipe.train.save_every,
             best=trained.best,
         )
-    if recipe.data.dev is None:
+    name = recipe.data.dev
+    if name is None:
         return Finish({})
-    return Finish(measure_best(session, list(recipe.data.files(recipe.data.dev).pairs()), recipe.task))
+    return measure_best(session, list(recipe.data.files(name).pairs()), recipe.task, data=name)
 
 
 def make_trainable(

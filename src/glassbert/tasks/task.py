@@ -77,10 +77,11 @@ class Tuning:
     """What is fitted to the dev rows after training."""
 
     run: Mapping[str, Any]
-    """What run.json keeps beside `to_run`, such as thresholds; `from_run` reads it."""
+    """Fields of the task with their fitted values, such as thresholds; run.json keeps them, `from_run` reads
+    them."""
     temperature: float = 1.0
     """What logits are divided by for honest scores. The weights of the head are divided, so that any loader
-    gives the same scores; `from_run` reads it as `temperature`."""
+    gives the same scores; a field of the task, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
