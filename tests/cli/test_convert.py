@@ -38,6 +38,12 @@ def fails(capsys: pytest.CaptureFixture[str], exit_code: int, *arguments: object
     return captured.err
 
 
+@pytest.mark.parametrize("to", ["hf", "transformers"])
+def test_a_plain_folder_can_be_asked_for_by_two_names(folder: Path, tmp_path: Path, to: str) -> None:
+    assert main(["convert", str(folder), str(tmp_path / "out"), "--to", to]) == 0
+    assert (tmp_path / "out" / "model.safetensors").is_file()
+
+
 def test_an_exported_translator_writes_the_same_text(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,6 +52,21 @@ def test_another_precision_copies_the_weights_and_keeps_tied_ones_tied() -> None
     assert twin.mlm.decoder.weight is twin.encoder.embeddings.token.weight
 
 
+def test_a_prepared_network_neither_drops_nor_learns() -> None:
+    network = make().train()
+    for precision in ("float32", "bfloat16"):
+        twin = prepared(network, device=CPU, precision=precision, has_long_batches=True)
+        assert not any(module.training for module in twin.modules())
+    assert network.training
+    assert not any(parameter.requires_grad for parameter in twin.parameters())
+
+
+@pytest.mark.parametrize("also", [[], ["nsp"]])
+def test_a_backend_takes_layers_outside_of_blocks_only_where_it_is_told(also: list[str]) -> None:
+    twin = prepared(make(), device=CPU, has_long_batches=False, also=also)
+    assert isinstance(twin.nsp, OneDnnLinear) == bool(also)
+
+
 def test_a_new_backend_is_one_row_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     class Doubled(nn.Module):
         def __init__(self, linear: Linear) -> None:

@@ -5,7 +5,7 @@ from torch import nn
 
 from glassbert.config import BertConfig, LstmConfig, ModelConfig, TransformerConfig
 from glassbert.model.bert import Bert
-from glassbert.model.depth import depth_of, num_weights
+from glassbert.model.depth import depth_of, flops_in_blocks, num_weights
 from glassbert.model.lstm import Lstm
 from glassbert.model.seq2seq import Transformer
 
@@ -52,3 +52,18 @@ def test_layers_are_the_embeddings_and_every_block() -> None:
 
 def test_only_matrices_are_counted_as_weights() -> None:
     assert num_weights(nn.Sequential(nn.Linear(3, 5), nn.LayerNorm(5))) == 15
+
+
+@pytest.mark.parametrize(
+    ("share_read", "num_products"),
+    [
+        # Both blocks: four projections of 8 x 8 and two of 8 x 16; scores and sums over 10 tokens of 8.
+        (1.0, 2 * (4 * 64 + 2 * 128) + 2 * (2 * 10 * 8)),
+        # The last block computes keys and values only.
+        (0.0, (4 * 64 + 2 * 128 + 2 * 64) + 2 * 10 * 8),
+    ],
+)
+def test_training_costs_six_operations_for_each_product_of_the_blocks(
+    share_read: float, num_products: int
+) -> None:
+    assert flops_in_blocks(BERT.encoder, 10, share_read) == 6 * num_products

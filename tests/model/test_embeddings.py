@@ -5,9 +5,11 @@ import pytest
 import torch
 
 from glassbert.config import BertConfig
+from glassbert.errors import UserError
 from glassbert.model.embeddings import Embeddings
 from glassbert.model.layout import Batch
 from glassbert.model.positions import sinusoids
+from glassbert.model.tap import Tap
 
 SHAPE = BertConfig(
     vocab_size=20, hidden_size=8, num_attention_heads=2, max_position_embeddings=6, type_vocab_size=2
@@ -49,3 +51,26 @@ def test_adding_up_leaves_the_rows_of_the_tables_as_they_were(is_scaled: bool) -
 def test_all_vectors_have_the_precision_of_the_weights() -> None:
     for kind in ("learned", "sinusoidal", "rotary"):
         assert Embeddings(replace(SHAPE, positions=kind)).bfloat16()(BATCH).dtype == torch.bfloat16
+
+
+def test_a_sequence_as_long_as_the_table_fits_and_a_longer_one_is_refused() -> None:
+    embeddings = Embeddings(SHAPE).eval()
+    assert embeddings(Batch.from_lists([[3] * 6])).shape == (6, 8)
+    with pytest.raises(UserError, match="a sequence of 7 tokens exceeds the position table of 6"):
+        embeddings(Batch.from_lists([[3] * 7]))
+
+
+def test_dropout_is_the_last_step_and_for_training_only() -> None:
+    embeddings = Embeddings(replace(SHAPE, hidden_dropout_prob=0.5))
+    exact = embeddings.eval()(BATCH)
+    torch.manual_seed(0)
+    dropped = embeddings.train()(BATCH)
+    is_kept = dropped != 0
+    assert 0 < is_kept.sum() < is_kept.numel()
+    torch.testing.assert_close(dropped[is_kept], 2 * exact[is_kept])
+
+
+def test_a_tap_may_replace_the_scaled_tokens() -> None:
+    embeddings = Embeddings(replace(SHAPE, positions="rotary"), is_scaled=True).eval()
+    tap = Tap(lambda name, value: torch.ones_like(value) if name == "scaled" else value)
+    assert torch.equal(embeddings(BATCH, tap), torch.ones(5, 8))

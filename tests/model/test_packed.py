@@ -36,6 +36,11 @@ def test_batches_share_the_tokens_evenly() -> None:
     assert sizes == [1250, 1250]
 
 
+@pytest.mark.parametrize(("num_tokens", "expected"), [(140, 1), (160, 2), (240, 2), (260, 3)])
+def test_batches_are_about_as_large_as_the_budget(num_tokens: int, expected: int) -> None:
+    assert len(list(batches_by_length([10] * (num_tokens // 10), 100))) == expected
+
+
 @pytest.mark.parametrize(("workers", "expected"), [(1, 11), (2, 12), (4, 12), (12, 11)])
 def test_workers_get_equally_many_batches_where_there_are_enough(workers: int, expected: int) -> None:
     assert len(list(batches_by_length([10] * 110, 100, num_workers=workers))) == expected
@@ -81,6 +86,26 @@ def test_lists_and_arrays_are_packed_alike() -> None:
         assert batch.segments.tolist() == [1, 1, 1, 0, 0]
         assert batch.layout.lengths == (3, 2)
         assert batch.ids.dtype == batch.segments.dtype == torch.int64
+
+
+def test_a_run_gives_every_thread_of_torch_the_same_number_of_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    seen: list[int] = []
+
+    def network(batch: Batch) -> Tensor:
+        seen.append(len(batch.ids))
+        return batch.ids
+
+    run(network, sequences(*[10] * 110), lambda ids, batch, chosen: chosen, batch_tokens=100)
+    assert len(seen) == 12
+
+
+def test_a_batch_is_packed_on_its_device() -> None:
+    batch = pack(sequences(3, 2), torch.device("meta"))
+    assert batch.ids.is_meta
+    assert batch.segments.is_meta
 
 
 def test_an_empty_sequence_is_refused() -> None:

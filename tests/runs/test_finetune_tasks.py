@@ -30,7 +30,7 @@ from glassbert.runs.finetune import FineTuneRecipe
 from glassbert.runs.run import carry_out
 from glassbert.storage import read_json
 from glassbert.tasks.fine_tuning import FineTune
-from glassbert.tasks.forward import predictions
+from helpers.predicting import predictions
 from helpers.small_model import sentiment, small_folder
 
 STEPS = 6

@@ -13,7 +13,7 @@ def convert(
     destination: Path,
     /,
     *,
-    to: Literal["transformers", "ctranslate2"] = "transformers",
+    to: Literal["hf", "transformers", "ctranslate2"] = "hf",
     dtype: Literal["float32", "float16", "bfloat16", "int8"] | None = None,
     force: bool = False,
     json: bool = False,
@@ -23,8 +23,8 @@ def convert(
     Args:
         source: Folder with safetensors, pytorch_model.bin, or Google's bert_model.ckpt files.
         destination: Folder to write; it must be new or empty.
-        to: transformers: config.json, model.safetensors and tokenizer files. ctranslate2: a folder that
-            `ctranslate2.Translator` loads; needs a translator and the package ctranslate2.
+        to: hf, or transformers: config.json, model.safetensors and tokenizer files. ctranslate2: a folder
+            that `ctranslate2.Translator` loads; needs a translator and the package ctranslate2.
         dtype: How to store the numbers, int8 for CTranslate2 only; as in the source when not given, float32
             for CTranslate2.
         force: Replace a destination that is not empty.

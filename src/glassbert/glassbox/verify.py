@@ -72,7 +72,7 @@ def read_stored_shapes(found: "ModelFolder") -> StoredShapes:
 
 def _task_weights(folder: Path) -> tuple[str, ...]:
     # These import torch, which no other source of a table has to wait for.
-    from glassbert.interop.folder import TASK_WEIGHTS
+    from glassbert.interop.companions import TASK_WEIGHTS
     from glassbert.interop.weights import read_file
 
     if not (folder / TASK_WEIGHTS).is_file():

@@ -9,6 +9,7 @@ from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.loaded import Loaded
 from glassbert.inference.model import Model
 from glassbert.inference.translator import Translator
+from glassbert.interop.companions import read_companions
 from glassbert.interop.folder import EncoderFolder, ModelFolder, TranslatorFolder
 from glassbert.interop.sentence_transformers import read_sentence_settings
 from glassbert.model_names import hub_names
@@ -69,4 +70,5 @@ def load(
     network, report = found.build()
     tokenizer = found.tokenizer()
     sentences = read_sentence_settings(found.path, tokenizer.settings.lowercase)
-    return Model(network, tokenizer, report, sentences=sentences, **known)
+    companions = read_companions(found.path)
+    return Model(network, tokenizer, report, sentences=sentences, companions=companions, **known)

@@ -20,7 +20,8 @@ from glassbert.inference.engine import Engine
 from glassbert.inference.loaded import Loaded
 from glassbert.inference.predict import as_examples, with_abstention
 from glassbert.interop.build import LoadReport
-from glassbert.interop.folder import TASK_WEIGHTS, copy_companions, write_model
+from glassbert.interop.companions import TASK_WEIGHTS, Companions, write_companions
+from glassbert.interop.folder import write_model
 from glassbert.interop.sentence_transformers import (
     SentenceSettings,
     write_sentence_settings,
@@ -74,6 +75,7 @@ class Model(Loaded):
         *,
         sentences: SentenceSettings | None = None,
         folder: str | Path | None = None,
+        companions: Companions = MappingProxyType({}),
         run: Mapping[str, Any] = MappingProxyType({}),
         device: Device = "auto",
         precision: PrecisionName = "float32",
@@ -84,7 +86,8 @@ class Model(Loaded):
             report: How the tensors of a file were read.
             sentences: How `embed` pools the tokens of a text, and how long it may be; the mean of all the
                 tokens that network and tokenizer allow when not given.
-            folder: Where the model was read from.
+            folder: Where the model was read from; it is not needed any more.
+            companions: The files of that folder that belong to the model beside its network.
             run: The content of run.json: how the model was made, and its task.
             device: Where the model runs; `auto` takes a GPU if there is one.
             precision: Of the weights at work, and of what flows between layers.
@@ -95,6 +98,7 @@ class Model(Loaded):
         self.report = report or LoadReport(kept=())
         self.sentences = sentences
         self.folder = None if folder is None else Path(folder)
+        self.companions = companions
         self.run = run
 
     def _facts(self) -> Mapping[str, object]:
@@ -138,7 +142,7 @@ class Model(Loaded):
     def task(self) -> Task[Any, Any]:
         """The task that the model was fine-tuned for."""
         folder = self.folder or Path("this model")
-        return load_task(folder, self.run.get("task", {}), self.tokenizer, self.config)
+        return load_task(folder, self.run.get("task", {}), self.tokenizer, self.config, self.companions)
 
     def tokenize(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, keep: Keep = "head"
@@ -251,8 +255,7 @@ class Model(Loaded):
         """
         with new_folder(Path(folder), overwrite=overwrite) as new:
             write_model(self.network, self.tokenizer, new, dtype=dtype, run=self.run)
-            if self.folder is not None:
-                copy_companions(self.folder, new)
+            write_companions(self.companions, new)
             if self.sentences is not None and not (new / "modules.json").exists():
                 width = self.config.encoder.hidden_size
                 write_sentence_settings(new, self.sentences, hidden_size=width)

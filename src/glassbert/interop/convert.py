@@ -4,7 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from glassbert.interop.build import LoadReport
-from glassbert.interop.folder import ModelFolder, copy_companions, write_model
+from glassbert.interop.companions import read_companions, write_companions
+from glassbert.interop.folder import ModelFolder, write_model
 from glassbert.interop.sentence_transformers import read_sentence_settings
 from glassbert.storage import check_apart, new_folder, sha256_of
 from glassbert.text.wordpiece.tokenizer import Tokenizer
@@ -33,5 +34,5 @@ def convert(
     run = {**found.run, "converted_from": {"kind": found.stored.kind, "sha256": hashes}}
     with new_folder(Path(out), overwrite=overwrite) as folder:
         write_model(network, tokenizer, folder, dtype=dtype or report.dtype, run=run)
-        copy_companions(found.path, folder)
+        write_companions(read_companions(found.path), folder)
     return report

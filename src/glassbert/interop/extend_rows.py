@@ -6,7 +6,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from glassbert.interop.folder import EncoderFolder, copy_companions, write_model
+from glassbert.interop.companions import further_models, read_companions, write_companions
+from glassbert.interop.folder import EncoderFolder, write_model
 from glassbert.model.bert import Bert
 from glassbert.model.init import materialised
 from glassbert.storage import new_folder
@@ -16,6 +17,12 @@ from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 def extend_rows(source: str | Path, out: str | Path, plan: ExtensionPlan, *, overwrite: bool = False) -> None:
     """Write the model of ``source`` with the plan's vocabulary; a new row is the mean of its old pieces."""
+    with new_folder(Path(out), overwrite=overwrite) as folder:
+        _write_extended(Path(source), folder, plan)
+
+
+def _write_extended(source: Path, folder: Path, plan: ExtensionPlan) -> None:
+    """Write the model of ``source``, and those of its objective, into ``folder``, which exists."""
     before = EncoderFolder.open(source)
     network, report = before.build()
     settings = before.tokenizer().settings
@@ -28,9 +35,11 @@ def extend_rows(source: str | Path, out: str | Path, plan: ExtensionPlan, *, ove
     )
     extended = with_rows(network, plan)
     run = {**before.run, "extended": {"pieces": [row.piece for row in plan.rows]}}
-    with new_folder(Path(out), overwrite=overwrite) as folder:
-        write_model(extended, tokenizer, folder, dtype=report.dtype, run=run)
-        copy_companions(before.path, folder)
+    write_model(extended, tokenizer, folder, dtype=report.dtype, run=run)
+    write_companions(read_companions(before.path), folder, without_models=True)
+    for name in further_models(before.run):
+        (folder / name).mkdir()
+        _write_extended(before.path / name, folder / name, plan)
 
 
 def with_rows(network: Bert, plan: ExtensionPlan) -> Bert:

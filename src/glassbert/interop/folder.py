@@ -1,6 +1,5 @@
 """A model folder: read, turned into a network, and written, whatever family it is of."""
 
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,16 +29,6 @@ from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.version import __version__
 
 TranslatorNetwork = Transformer | Lstm
-TASK_WEIGHTS = "task.safetensors"
-"""Weights that a task has beyond those of BERT; `transformers` does not read this file."""
-# What makes a folder one of sentence-transformers, and what a task has of its own; copied as they are.
-COMPANIONS = (
-    "modules.json",
-    "1_Pooling/config.json",
-    "sentence_bert_config.json",
-    "config_sentence_transformers.json",
-    TASK_WEIGHTS,
-)
 
 
 @dataclass(frozen=True)
@@ -221,15 +210,6 @@ def write_network(network: Network, folder: str | Path, *, dtype: str = "float32
     folder, family = Path(folder), family_for(network.config)
     write_weights(tensors_for_file(family, network, dtype), folder / WEIGHTS)
     write_json(folder / "config.json", family.write_config(network.config, dtype))
-
-
-def copy_companions(source: str | Path, folder: str | Path) -> None:
-    """Copy how a folder of sentence-transformers pools, and what a task has beside the network."""
-    source, folder = Path(source), Path(folder)
-    for name in COMPANIONS:
-        if (source / name).is_file():
-            (folder / name).parent.mkdir(exist_ok=True)
-            shutil.copyfile(source / name, folder / name)
 
 
 def _with_head(

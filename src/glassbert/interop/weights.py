@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load, save_file
 from torch import Tensor
 
 from glassbert.errors import ModelError
@@ -42,6 +42,18 @@ def read_weights(folder: str | Path) -> dict[str, Tensor]:
                 raise ModelError(f"{path}: tensor {name} is in another shard too")
             tensors[name] = tensor
     return tensors
+
+
+def tensors_in(data: bytes, source: str | Path) -> dict[str, Tensor]:
+    """Return the tensors of a safetensors file whose bytes have been read.
+
+    Args:
+        source: The file's name, for messages.
+    """
+    try:
+        return load(data)
+    except SafetensorError as error:
+        raise _damaged(source, error) from None
 
 
 def read_shapes(folder: str | Path) -> dict[str, tuple[int, ...]]:
@@ -110,9 +122,11 @@ def _opened(path: Path) -> Any:
     try:
         return safe_open(path, framework="pt")
     except (SafetensorError, OSError) as error:
-        raise ModelError(
-            f"{path}: damaged or truncated safetensors file ({error}); fetch or write it again"
-        ) from None
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: str | Path, error: Exception) -> ModelError:
+    return ModelError(f"{path}: damaged or truncated safetensors file ({error}); fetch or write it again")
 
 
 def read_file(path: str | Path) -> Iterator[tuple[str, Tensor]]:

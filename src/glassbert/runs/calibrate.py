@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from glassbert.evaluation.result import Evaluation
 from glassbert.evaluation.rows import measured, run_settings
+from glassbert.interop.companions import read_companions
 from glassbert.interop.folder import EncoderFolder
 from glassbert.messages import Log
 from glassbert.model.bert import Bert
@@ -27,7 +28,8 @@ def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Log) -> Evaluati
     """
     run = read_json(folder / "run.json")
     network, _ = EncoderFolder.open(folder).build()
-    task = load_task(folder, run["task"], trainable.tokenizer, network.config)
+    companions = read_companions(folder)
+    task = load_task(folder, run["task"], trainable.tokenizer, network.config, companions)
     raw = raw_outputs(task, partial(network, heads_only=True), trainable.dev_inputs)
     if "metrics" in run:
         return _evaluated(task, trainable, raw, folder, run)

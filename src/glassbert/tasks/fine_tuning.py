@@ -17,8 +17,9 @@ from glassbert.data.epochs import Epochs, shuffled_batches
 from glassbert.data.examples import E
 from glassbert.errors import ModelError, UserError
 from glassbert.heads import HEADS
-from glassbert.interop.folder import TASK_WEIGHTS, EncoderFolder, write_model
-from glassbert.interop.weights import read_file, save_tensors
+from glassbert.interop.companions import TASK_WEIGHTS, Companions, read_companions
+from glassbert.interop.folder import EncoderFolder, write_model
+from glassbert.interop.weights import save_tensors, tensors_in
 from glassbert.model.bert import Bert, Output
 from glassbert.model.depth import depth_of, flops_in_blocks
 from glassbert.model.init import materialised
@@ -185,7 +186,7 @@ class FineTune(Generic[E, P]):
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         network, _ = EncoderFolder.open(folder).build()
         weights = dict(FineTuneModule(network, self.task, self._rows).named_parameters())
-        return weights | (_read_extra(folder) if self.task.extra is not None else {})
+        return weights | (_extra_in(read_companions(folder), folder) if self.task.extra is not None else {})
 
     def depth_of(self, name: str) -> int:
         return depth_of(self.module.bert, self.module.get_parameter(name))
@@ -201,12 +202,14 @@ class FineTune(Generic[E, P]):
 
 
 def load_task(
-    folder: Path, run: Mapping[str, Any], tokenizer: Tokenizer, config: ModelConfig
+    folder: Path, run: Mapping[str, Any], tokenizer: Tokenizer, config: ModelConfig, companions: Companions
 ) -> Task[Any, Any]:
     """Return the task of a model folder, with its extra weights.
 
     Args:
+        folder: Its name, for messages.
         run: The `task` of run.json; empty for a foreign folder.
+        companions: Files of the folder, which may hold the extra weights.
     """
     name = run.get("name") or task_of_head(config.head)
     if name is None:
@@ -216,7 +219,9 @@ def load_task(
     limit = min(config.encoder.max_position_embeddings, tokenizer.max_length)
     task = task_class(name).from_run(name, run, tokenizer, config, max_length=limit)
     if task.extra is not None:
-        weights = {name.removeprefix("extra."): tensor for name, tensor in _read_extra(folder).items()}
+        weights = {
+            name.removeprefix("extra."): tensor for name, tensor in _extra_in(companions, folder).items()
+        }
         try:
             task.extra.load_state_dict(weights)
         except RuntimeError:
@@ -233,10 +238,10 @@ def extra_of(task: Task[Any, Any]) -> dict[str, Tensor]:
     return {f"extra.{name}": parameter.detach() for name, parameter in task.extra.named_parameters()}
 
 
-def _read_extra(folder: Path) -> dict[str, Tensor]:
-    if not (folder / TASK_WEIGHTS).is_file():
+def _extra_in(companions: Companions, folder: Path) -> dict[str, Tensor]:
+    if TASK_WEIGHTS not in companions:
         raise ModelError(f"{folder}: no {TASK_WEIGHTS}, which holds extra weights of the task; copy it too")
-    return dict(read_file(folder / TASK_WEIGHTS))
+    return tensors_in(companions[TASK_WEIGHTS], folder / TASK_WEIGHTS)
 
 
 def save_finetuned(

@@ -15,12 +15,6 @@ from glassbert.tasks.task import Input, P, Task
 Network = Callable[[Batch], Output]
 
 
-def predictions(task: Task[E, P], network: Network, examples: Sequence[E], each: Each = map) -> list[P]:
-    """Return the prediction for each example, in order."""
-    inputs = task.inputs(examples, with_targets=False)
-    return decoded(task, examples, inputs, raw_outputs(task, network, inputs, each=each))
-
-
 def decoded(
     task: Task[E, P],
     examples: Sequence[E],

@@ -25,13 +25,14 @@ from glassbert.tasks.answer.predictions import AnswerPrediction
 from glassbert.tasks.answer.settings import AnswerSettings
 from glassbert.tasks.answer.task import Extract
 from glassbert.tasks.fine_tuning import FineTune
-from glassbert.tasks.forward import predictions, raw_outputs
+from glassbert.tasks.forward import raw_outputs
 from glassbert.tasks.task import Task
 from glassbert.text.windows import Window
 from glassbert.training.loop import train
 from glassbert.training.settings import TrainSettings
 from helpers.answering import KnowingNetwork, question_about, questions
 from helpers.oracles import small_tokenizer
+from helpers.predicting import predictions
 from helpers.small_model import VOCAB_SIZE, small_bert, small_folder
 
 TOKENIZER = small_tokenizer(VOCAB_SIZE)

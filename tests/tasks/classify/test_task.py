@@ -13,9 +13,9 @@ from glassbert.model.bert import Bert, Output
 from glassbert.model.init import new_bert
 from glassbert.tasks.classify.settings import ClassifySettings
 from glassbert.tasks.classify.task import Classify
-from glassbert.tasks.forward import predictions
 from glassbert.tasks.task import Input
 from helpers.oracles import small_tokenizer
+from helpers.predicting import predictions
 from helpers.small_model import VOCAB_SIZE, sentiment, small_bert
 
 LABELS = ("bad", "good", "so-so")

@@ -25,6 +25,8 @@ from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
+from glassbert.interop.convert import convert
+from glassbert.interop.extend import extend_vocabulary
 from glassbert.model.bert import Bert
 from glassbert.runs.pretrain import PretrainRecipe
 from glassbert.runs.run import carry_out
@@ -164,6 +166,28 @@ def test_a_saved_model_is_measured_as_in_its_run(corpus: Path, tmp_path: Path) -
     assert isinstance(load(tmp_path / "run" / "last" / "generator"), Model)
     with pytest.raises(ModelError, match="rtd has weights beside those of the model"):
         saved_network(objective, model.network, None)
+
+
+@pytest.mark.parametrize("way", ["save", "convert", "extend"])
+def test_what_an_objective_adds_goes_with_its_model(corpus: Path, tmp_path: Path, way: str) -> None:
+    carry_out(recipe(corpus, steps=1), tmp_path / "run", log=lambda line: None)
+    source, out = tmp_path / "run" / "last", tmp_path / "out"
+    if way == "save":
+        model = load(source)
+        source = source.rename(tmp_path / "moved")  # a loaded model does not need it
+        model.save(out)
+    elif way == "convert":
+        convert(source, out)
+    else:
+        extend_vocabulary(source, ["newest"], out)
+    assert (out / "objective.safetensors").read_bytes() == (source / "objective.safetensors").read_bytes()
+    generator = load(out / "generator")
+    expected = load(source / "generator").network.encoder.embeddings.token.weight
+    assert torch.equal(generator.network.encoder.embeddings.token.weight[: len(expected)], expected)
+    model = load(out)
+    assert model.config.encoder.vocab_size == generator.config.encoder.vocab_size
+    settings = settings_of_run(model.run, model.config)
+    saved_network(make_objective(settings, model.tokenizer.vocabulary), model.network, out)
 
 
 def test_the_mask_rate_falls_with_the_step_and_needs_a_known_end(corpus: Path, tmp_path: Path) -> None:

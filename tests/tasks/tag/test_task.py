@@ -18,13 +18,14 @@ from glassbert.config import ModelConfig
 from glassbert.data.examples import Span, TagExample
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.inference.loading import load
-from glassbert.interop.folder import TASK_WEIGHTS, EncoderFolder
+from glassbert.interop.companions import TASK_WEIGHTS
+from glassbert.interop.folder import EncoderFolder
 from glassbert.model.bert import Bert, Output
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
 from glassbert.model.packed import pack
 from glassbert.tasks.fine_tuning import FineTune
-from glassbert.tasks.forward import predictions, raw_outputs
+from glassbert.tasks.forward import raw_outputs
 from glassbert.tasks.tag.predictions import TagPrediction
 from glassbert.tasks.tag.scheme import TagSet
 from glassbert.tasks.tag.settings import TagSettings
@@ -36,6 +37,7 @@ from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.training.loop import TrainResult, train
 from glassbert.training.settings import TrainSettings
 from helpers.oracles import small_tokenizer
+from helpers.predicting import predictions
 from helpers.small_model import VOCAB_SIZE, small_bert, small_folder
 from helpers.tagging import KnowingNetwork, tagged_text, tagged_texts
 

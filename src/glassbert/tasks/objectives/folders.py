@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from glassbert.errors import ModelError
+from glassbert.interop.companions import MODELS, OBJECTIVE_WEIGHTS
 from glassbert.interop.folder import EncoderFolder, write_model
 from glassbert.interop.weights import read_file, save_tensors
 from glassbert.model.bert import Bert
@@ -15,9 +16,6 @@ from glassbert.model.init import materialised
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.objectives.parts import PretrainNetwork
 from glassbert.text.wordpiece.tokenizer import Tokenizer
-
-OBJECTIVE_WEIGHTS = "objective.safetensors"
-"""Weights that belong to no model: a run needs them to resume, and an evaluation to measure the objective."""
 
 
 def save_network(
@@ -28,13 +26,16 @@ def save_network(
     run: Mapping[str, Any],
 ) -> None:
     """Write ``weights``, named as the network's: `bert` into ``folder``, other models into folders below."""
-    rest = dict(weights)
-    for name, model in network.models().items():
+    rest, models = dict(weights), network.models()
+    further = [name for name in models if name != "bert"]
+    for name, model in models.items():
         prefix = f"{name}."
         own = {key.removeprefix(prefix): rest.pop(key) for key in weights if key.startswith(prefix)}
         saved = materialised(Bert, model.config, state=own)
         _model_folder(folder, name).mkdir(exist_ok=True)
-        write_model(saved, tokenizer, _model_folder(folder, name), run=run)
+        is_kept = name == "bert" and further
+        about = {**run, MODELS: further} if is_kept else run
+        write_model(saved, tokenizer, _model_folder(folder, name), run=about)
     if rest:
         save_tensors(rest, folder / OBJECTIVE_WEIGHTS)
 
