@@ -68,7 +68,7 @@ def prepared(
                 setattr(parent, name, form.layer(child))
     for name in also:
         setattr(twin, name, form.layer(getattr(twin, name)))
-    return twin
+    return twin.eval()
 
 
 def choose_device(name: str) -> torch.device:
