@@ -1,8 +1,14 @@
-"""Read a built corpus: its shards mapped into memory, as `shards.py` wrote them."""
+"""Read a built corpus, whose shards `shards.py` wrote.
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+Ids are read where they are asked for, and not mapped into memory: the access to a mapped file that was cut
+short in the meantime would end the process. A read costs a few microseconds, a batch needs some hundred.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,40 +16,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassbert.data.corpus.manifest import MANIFEST, Manifest
-from glassbert.data.corpus.shards import BITS_PER_BYTE, DOCUMENTS, IDS, OFFSET, SENTENCES, WORDS
+from glassbert.data.corpus.shards import BITS_PER_BYTE, DOCUMENTS, IDS, OFFSET, SENTENCES, WORDS, ids_dtype
 from glassbert.errors import DataError, ModelError
+from glassbert.open_files import check_regular
 from glassbert.storage import sha256_of
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
+# A system allows some hundred open files; a corpus may have more.
+_MOST_OPEN_FILES = 128
 
-@dataclass(frozen=True)
-class _Shard:
-    """The mapped files of one shard."""
 
-    ids: NDArray[Any]
-    words: NDArray[np.uint8]
-    sentence_ends: NDArray[np.uint64]
-    document_ends: NDArray[np.uint64]
+class _File:
+    """An open file, of which parts are read."""
+
+    _lock = threading.Lock()
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+
+    def read(self, start: int, num_bytes: int) -> bytes:
+        """Return ``num_bytes`` from byte ``start`` on."""
+        if os.name == "posix":
+            data = os.pread(self._descriptor, num_bytes, start)
+        else:
+            with self._lock:
+                os.lseek(self._descriptor, start, os.SEEK_SET)
+                data = os.read(self._descriptor, num_bytes)
+        if len(data) < num_bytes:
+            raise DataError(f"{self._path}: became shorter since it was opened; build the corpus again")
+        return data
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A built corpus, read through memory maps. Offsets are global: they run through all shards."""
+    """A built corpus. Offsets are global: they run through all shards."""
 
     folder: Path
     manifest: Manifest
-    _shards: tuple[_Shard, ...] = field(repr=False)
 
     @classmethod
     def open(cls, folder: str | Path, *, verify: bool = False) -> Self:
-        """Map the files of a corpus folder.
+        """Check the files of a corpus folder.
 
         Args:
             verify: read every byte and compare it with the manifest, instead of the sizes only.
         """
         folder = Path(folder)
         manifest = Manifest.load(folder)
-        return cls(folder, manifest, tuple(_open_shards(folder, manifest, verify)))
+        _check_shards(folder, manifest, verify)
+        return cls(folder, manifest)
 
     @property
     def num_documents(self) -> int:
@@ -60,12 +86,12 @@ class Corpus:
     @cached_property
     def sentence_ends(self) -> NDArray[np.int64]:
         """Where each sentence ends, in tokens; (num_sentences,)."""
-        return _joined([shard.sentence_ends for shard in self._shards])
+        return self._ends(SENTENCES, [(s.num_sentences, s.num_tokens) for s in self.manifest.shards])
 
     @cached_property
     def document_ends(self) -> NDArray[np.int64]:
         """Where each document ends, in sentences; (num_documents,)."""
-        return _joined([shard.document_ends for shard in self._shards])
+        return self._ends(DOCUMENTS, [(s.num_documents, s.num_sentences) for s in self.manifest.shards])
 
     @cached_property
     def source_ends(self) -> NDArray[np.int64] | None:
@@ -88,17 +114,25 @@ class Corpus:
         return tuple(f"{name}#{index}" for index, name in enumerate(names))
 
     def tokens(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the ids from ``start`` to ``stop``, which must lie in one document; not a copy."""
-        shard, offset = self._locate(start, stop)
-        return shard.ids[start - offset : stop - offset]
+        """Return the ids from ``start`` to ``stop``, which must lie in one document; read-only."""
+        shard, first = self._locate(start, stop)
+        size = self._dtype.itemsize
+        data = self._file(shard, IDS).read(first * size, (stop - start) * size)
+        ids = np.frombuffer(data, self._dtype)
+        if len(ids) and ids.max() >= self.manifest.vocab_size:
+            raise DataError(
+                f"{self._path(shard, IDS)}: damaged, id {ids.max()} is beyond the "
+                f"{self.manifest.vocab_size:,} pieces of the vocabulary; build the corpus again"
+            )
+        return ids
 
     def word_starts(self, start: int, stop: int) -> NDArray[np.bool_]:
         """Return for each of the ids of `tokens` whether a word begins there."""
-        shard, offset = self._locate(start, stop)
-        first = start - offset
+        shard, first = self._locate(start, stop)
         first_byte, skipped = divmod(first, BITS_PER_BYTE)
-        last_byte = -(-(stop - offset) // BITS_PER_BYTE)
-        bits = np.unpackbits(shard.words[first_byte:last_byte], bitorder="little")
+        last_byte = -(-(first + stop - start) // BITS_PER_BYTE)
+        data = self._file(shard, WORDS).read(first_byte, last_byte - first_byte)
+        bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
         return bits[skipped : skipped + stop - start].astype(np.bool_)
 
     def tokenizer(self) -> Tokenizer:
@@ -122,37 +156,79 @@ class Corpus:
                 )
 
     @cached_property
+    def _dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.manifest.dtype)
+
+    @cached_property
     def _offsets(self) -> NDArray[np.int64]:
         """The first token of each shard."""
         sizes = [shard.num_tokens for shard in self.manifest.shards]
         return np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
 
-    def _locate(self, start: int, stop: int) -> tuple[_Shard, int]:
+    def _locate(self, start: int, stop: int) -> tuple[int, int]:
+        """Return the shard of a run of tokens, and where in it the run starts."""
         assert 0 <= start <= stop <= self.num_tokens, f"tokens {start} to {stop} of {self.num_tokens}"
         index = int(np.searchsorted(self._offsets, start, side="right")) - 1
-        offset = int(self._offsets[index])
-        assert stop - offset <= len(self._shards[index].ids), f"tokens {start} to {stop} cross a shard"
-        return self._shards[index], offset
+        first = start - int(self._offsets[index])
+        is_within = first + stop - start <= self.manifest.shards[index].num_tokens
+        assert is_within, f"tokens {start} to {stop} cross a shard"
+        return index, first
+
+    @cached_property
+    def _file(self) -> Callable[[int, str], _File]:
+        """Returns an open file, by its shard and part."""
+        return lru_cache(maxsize=_MOST_OPEN_FILES)(lambda shard, part: _File(self._path(shard, part)))
+
+    def _path(self, shard: int, part: str) -> Path:
+        return self.folder / f"{self.manifest.shards[shard].name}.{part}"
+
+    def _ends(self, part: str, sizes: list[tuple[int, int]]) -> NDArray[np.int64]:
+        """Return where sentences or documents end, of all shards as one run.
+
+        Args:
+            sizes: For each shard, how many there are, and where the last one ends.
+        """
+        joined = np.empty(sum(count for count, _ in sizes), dtype=np.int64)
+        start = offset = 0
+        for shard, (count, last) in enumerate(sizes):
+            ends = joined[start : start + count]
+            data = self._file(shard, part).read(0, count * OFFSET.itemsize)
+            ends[:] = np.frombuffer(data, OFFSET).view(np.int64)
+            if (np.diff(ends, prepend=0) <= 0).any() or (count and ends[-1] != last):
+                raise DataError(
+                    f"{self._path(shard, part)}: damaged, its numbers do not rise to the {last:,} "
+                    f"in {MANIFEST}; build the corpus again"
+                )
+            ends += offset
+            start, offset = start + count, offset + last
+        return joined
 
 
-def _open_shards(folder: Path, manifest: Manifest, verify: bool) -> Iterator[_Shard]:
+def _check_shards(folder: Path, manifest: Manifest, verify: bool) -> None:
+    """Refuse files that are missing or do not have the size that the manifest says."""
+    dtype = ids_dtype(manifest.vocab_size)
+    if manifest.dtype != dtype.str:
+        raise DataError(
+            f"{folder / MANIFEST}: dtype={manifest.dtype[:40]!r}, but {manifest.vocab_size:,} pieces need "
+            f"{dtype.str!r}; build the corpus again"
+        )
     for info in manifest.shards:
-        parts = {
-            IDS: (np.dtype(manifest.dtype), info.num_tokens),
-            WORDS: (np.dtype(np.uint8), -(-info.num_tokens // BITS_PER_BYTE)),
-            SENTENCES: (OFFSET, info.num_sentences),
-            DOCUMENTS: (OFFSET, info.num_documents),
+        if Path(info.name).name != info.name:
+            raise DataError(f"{folder / MANIFEST}: shard {info.name[:40]!r} is not a plain file name")
+        sizes = {
+            IDS: dtype.itemsize * info.num_tokens,
+            WORDS: -(-info.num_tokens // BITS_PER_BYTE),
+            SENTENCES: OFFSET.itemsize * info.num_sentences,
+            DOCUMENTS: OFFSET.itemsize * info.num_documents,
         }
-        maps = []
-        for part, (dtype, length) in parts.items():
-            path = folder / f"{info.name}.{part}"
-            _check_file(path, dtype.itemsize * length, info.sha256[part] if verify else None)
-            maps.append(np.memmap(path, dtype=dtype, mode="r"))
-        yield _Shard(*maps)
+        for part, num_bytes in sizes.items():
+            sha256 = info.sha256.get(part, "") if verify else None
+            _check_file(folder / f"{info.name}.{part}", num_bytes, sha256)
 
 
 def _check_file(path: Path, num_bytes: int, sha256: str | None) -> None:
     try:
+        check_regular(path, error=DataError)
         found = path.stat().st_size
     except FileNotFoundError:
         raise DataError(f"{path}: missing, but {MANIFEST} names it; build the corpus again") from None
@@ -160,16 +236,3 @@ def _check_file(path: Path, num_bytes: int, sha256: str | None) -> None:
         raise DataError(f"{path}: {found} bytes, but {MANIFEST} says {num_bytes}; build the corpus again")
     if sha256 is not None and sha256_of(path) != sha256:
         raise DataError(f"{path}: damaged, its sha256 is not the one in {MANIFEST}; build the corpus again")
-
-
-def _joined(ends: list[NDArray[np.uint64]]) -> NDArray[np.int64]:
-    """Return the ends of all shards as one run; a single shard is used where it lies."""
-    if len(ends) == 1:
-        return ends[0].view(np.int64)  # the file is little-endian; no end reaches the sign bit
-    joined = np.empty(sum(map(len, ends)), dtype=np.int64)
-    start = offset = 0
-    for part in ends:
-        joined[start : start + len(part)] = part
-        joined[start : start + len(part)] += offset
-        start, offset = start + len(part), offset + int(part[-1])
-    return joined
