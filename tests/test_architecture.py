@@ -48,7 +48,10 @@ ARROWS = {
     "demo": {*_TOP, "glassbert"},
 }
 # The types of what the methods of a loaded model return that are built on top of it (`EXTENSIONS` there).
-THROUGH_THE_DOOR = {"inference/loaded.py": {"Evaluation", "Trace"}}
+THROUGH_THE_DOOR = {
+    "inference/loaded.py": {"Evaluation", "Trace"},
+    "inference/model.py": {"Explanation"},
+}
 
 
 def imported_packages(source: str) -> set[str]:

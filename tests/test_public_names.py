@@ -32,6 +32,7 @@ PUBLIC = [
     "Embeddings",
     "Encoding",
     "Evaluation",
+    "Explanation",
     "Filled",
     "Layout",
     "LearnSettings",
@@ -101,6 +102,12 @@ CALLS: dict[str, Callable[[Callable[[str], Any]], Any]] = {
     "Model.evaluate": lambda at: gb.load(at("classifier"), gb.Model).evaluate(at("rows.tsv")),
     "Model.save": lambda at: gb.load(at("bert"), gb.Model).save(at("new")),
     "Model.trace": lambda at: gb.load(at("bert"), gb.Model).trace("a b", out=at("new.safetensors")),
+    "Model.why": lambda at: gb.load(at("classifier"), gb.Model).why(
+        "a b", method="rows", data=at("rows.tsv")
+    ),
+    "Explanation.save_html": lambda at: (
+        gb.load(at("classifier"), gb.Model).why("a b").save_html(at("new.html"))
+    ),
     "Tokenizer.load": lambda at: gb.Tokenizer.load(at("bert")),
     "Tokenizer.save": lambda at: gb.Tokenizer.load(at("bert")).save(at("new")),
     "Trace.load": lambda at: gb.Trace.load(at("trace.safetensors")),

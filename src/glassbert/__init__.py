@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from glassbert.glassbox.accounting import params as params
     from glassbert.glassbox.trace.api import trace as trace
     from glassbert.glassbox.trace.trace import Trace as Trace
+    from glassbert.glassbox.why.explanation import Explanation as Explanation
     from glassbert.inference.decode import DecodeSettings as DecodeSettings
     from glassbert.inference.embeddings import Embeddings as Embeddings
     from glassbert.inference.loading import load as load
@@ -74,6 +75,7 @@ _HOMES = {
     "Embeddings": "inference.embeddings",
     "Encoding": "text.wordpiece.tokenizer",
     "Evaluation": "evaluation.result",
+    "Explanation": "glassbox.why.explanation",
     "Filled": "inference.model",
     "Layout": "model.layout",
     "LearnSettings": "text.wordpiece.learn",

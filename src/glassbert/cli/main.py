@@ -23,6 +23,7 @@ from glassbert.cli import (
     train,
     translate,
     vocab,
+    why,
 )
 from glassbert.errors import UserError
 from glassbert.model_names import hub_names
@@ -53,6 +54,7 @@ def build_app() -> cyclopts.App:
     app.command(predict.predict)
     app.command(fill.fill)
     app.command(embed.embed)
+    app.command(why.why)
     app.command(translate.translate)
     app.command(convert.convert)
     _add_common_options(app)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 EXTENSIONS = {
     "evaluate": "glassbert.evaluation.evaluate",
     "trace": "glassbert.glassbox.trace.api",
+    "why": "glassbert.glassbox.why.explain",
 }
 """Methods that are built on this package, which must not import them: each with the module of its function.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from glassbert.inference.embeddings import Embeddings
 from glassbert.inference.engine import Engine
 from glassbert.inference.loaded import Loaded
 from glassbert.inference.predict import as_examples, with_abstention
+from glassbert.inference.questions import Baseline, Method, Unit
 from glassbert.interop.build import LoadReport
 from glassbert.interop.companions import TASK_WEIGHTS, Companions, write_companions
 from glassbert.interop.folder import write_model
@@ -37,6 +38,9 @@ from glassbert.tasks.registry import task_of_head
 from glassbert.tasks.task import Input, Prediction, Task
 from glassbert.text.truncate import Keep
 from glassbert.text.wordpiece.tokenizer import Encoding, Tokenizer
+
+if TYPE_CHECKING:
+    from glassbert import Explanation
 
 P = TypeVar("P", bound=Prediction)
 
@@ -245,6 +249,46 @@ class Model(Loaded):
             return []
         raw = raw_outputs(self.task, partial(self.engine, heads_only=True), inputs, each=self.engine.each)
         return decoded(self.task, examples, inputs, raw)
+
+    def why(
+        self,
+        item: Item,
+        *,
+        method: Method = "gradients",
+        target: str | None = None,
+        unit: Unit = "token",
+        baseline: Baseline = "mask",
+        steps: int | None = None,
+        segmenter: str | Path | None = None,
+        data: str | Path | None = None,
+        top: int = 10,
+    ) -> "Explanation":
+        """Return why the model gives its answer to an item: an item as `predict` takes it, or a text to fill.
+
+        Args:
+            method: gradients (integrated gradients), occlusion, heads or layers (switched off one by one),
+                rollout (of attention), lens (the answer after each layer), tokens (nearest ones), or rows
+                (nearest ones of ``data``).
+            target: The answer to explain; the model's own when not given. A label; for tag a part of the
+                text, a label or TEXT=LABEL; for answer a part of the context; for [MASK] a piece or N=PIECE.
+            unit: Judge each token, or whole words.
+            baseline: What says nothing: the vector of [MASK] or [PAD], or zeros.
+            steps: Gradients to take; as many as it needs when not given.
+            segmenter: Of Chinese words, as `glassbert.segmenter` takes it.
+            data: The file whose rows are compared.
+            top: How many neighbours to find.
+        """
+        return self._extension("why")(
+            item,
+            method=method,
+            target=target,
+            unit=unit,
+            baseline=baseline,
+            steps=steps,
+            segmenter=segmenter,
+            data=data,
+            top=top,
+        )
 
     def save(self, folder: str | Path, *, dtype: str = "float32", overwrite: bool = False) -> None:
         """Write a model folder that `glassbert.load` and transformers read; it is there as a whole or not.

@@ -1,0 +1,1 @@
+"""Why did it say that: what in a text, or in the model, an answer rests on."""
