@@ -42,7 +42,7 @@ ARROWS = {
     "evaluation": {*_TASKS, "inference"},
     "runs": {*_RUNS, "reports"},
     "reports": {*_TASKS, "evaluation"},
-    "glassbox": {*_TASKS, "inference", "evaluation", "reports"},
+    "glassbox": {*_RUNS, "runs", "reports"},
     "extension": _TASKS,
     "cli": {*_TOP, "demo"},
     "demo": {*_TOP, "glassbert"},

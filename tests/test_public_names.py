@@ -59,6 +59,7 @@ PUBLIC = [
     "convert",
     "evaluate",
     "extend_vocabulary",
+    "lab",
     "learn_vocabulary",
     "load",
     "new_bert",

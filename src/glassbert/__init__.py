@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from glassbert.evaluation.evaluate import evaluate as evaluate
     from glassbert.evaluation.result import Evaluation as Evaluation
     from glassbert.glassbox.accounting import params as params
+    from glassbert.glassbox.lab.experiment import lab as lab
     from glassbert.glassbox.trace.api import trace as trace
     from glassbert.glassbox.trace.trace import Trace as Trace
     from glassbert.glassbox.why.explanation import Explanation as Explanation
@@ -101,6 +102,7 @@ _HOMES = {
     "convert": "interop.convert",
     "evaluate": "evaluation.evaluate",
     "extend_vocabulary": "interop.extend",
+    "lab": "glassbox.lab.experiment",
     "learn_vocabulary": "text.wordpiece.learn",
     "load": "inference.loading",
     "new_bert": "model.init",

@@ -16,6 +16,7 @@ from glassbert.cli import (
     embed,
     evaluate,
     fill,
+    lab,
     params,
     predict,
     pretrain,
@@ -57,6 +58,7 @@ def build_app() -> cyclopts.App:
     app.command(why.why)
     app.command(translate.translate)
     app.command(convert.convert)
+    app.command(lab.lab)
     _add_common_options(app)
     return app
 

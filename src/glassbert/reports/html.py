@@ -20,10 +20,15 @@ def document(title: str, header: Markup, sections: Iterable[str], *, language: s
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("title", title),
-        tag("style", Markup(files("glassbert.reports").joinpath("page.css").read_text(encoding="utf-8"))),
+        tag("style", style()),
     )
     body = tag("body", header, tag("main", *sections))
     return f"<!doctype html>\n{tag('html', head, body, lang=language)}\n"
+
+
+def style() -> Markup:
+    """Return the style sheet of pages and plots."""
+    return Markup(files("glassbert.reports").joinpath("page.css").read_text(encoding="utf-8"))
 
 
 def section(title: str, *content: str, intro: str = "") -> Markup:

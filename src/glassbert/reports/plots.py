@@ -1,4 +1,4 @@
-"""Plots drawn as SVG: bars, a heat map, lines, points, reliability.
+"""Plots drawn as SVG: bars, a heat map, a matrix, lines, points, reliability.
 
 Colours come from the page's style by class, so that a plot works on light and dark pages. Each plot has a
 description in words, for readers who hear the page.
@@ -29,6 +29,14 @@ class Series:
     name: str
     xs: Sequence[float]
     ys: Sequence[float]
+    lows: Sequence[float] = ()
+    """The lower limit of each y, if it was measured more than once."""
+    highs: Sequence[float] = ()
+
+    def band(self) -> list[tuple[float, float, float]]:
+        """Return the limits that can be drawn: x, low, high."""
+        limits = zip(self.xs, self.lows, self.highs, strict=False)
+        return [one for one in limits if all(map(isfinite, one))]
 
     def finite(self) -> list[tuple[float, float]]:
         """Return the points that can be drawn, thinned to what the eye can tell apart."""
@@ -45,6 +53,9 @@ class Bar:
     value: float
     note: str
     """The text behind the bar."""
+    low: float | None = None
+    """The limits of the value, if it was measured more than once."""
+    high: float | None = None
 
 
 def lines(
@@ -60,11 +71,13 @@ def lines(
     drawn = [(one, points) for one in series if (points := one.finite())]
     x_scale = spanning([x for _, points in drawn for x, _ in points], LEFT, WIDTH - RIGHT)
     bottom = HEIGHT - BOTTOM
-    y_scale = spanning([y for _, points in drawn for _, y in points], bottom, TOP)
+    limits = [limit for one, _ in drawn for _, low, high in one.band() for limit in (low, high)]
+    y_scale = spanning([*(y for _, points in drawn for _, y in points), *limits], bottom, TOP)
     if is_share:
         y_scale = Scale(0, 1, bottom, TOP)
     shapes = [_axes(x_scale, y_scale, x_name, y_name)]
-    for index, (_, points) in enumerate(drawn):
+    for index, (one, points) in enumerate(drawn):
+        shapes += [_interval(x_scale(x), y_scale(low), y_scale(high), index) for x, low, high in one.band()]
         shapes.append(_line(points, x_scale, y_scale, index))
     shapes.append(_legend([one.name for one, _ in drawn]))
     words = [f"{one.name} from {points[0][1]:.4g} to {points[-1][1]:.4g}" for one, points in drawn]
@@ -117,7 +130,8 @@ def bars(name: str, title: str, rows: Sequence[Bar], *, highest: float | None = 
     label_columns = min(max((width_of(row.name) for row in rows), default=0), LABEL_COLUMNS)
     note_columns = max((width_of(row.note) for row in rows), default=0)
     left = 8 + label_columns * COLUMN_WIDTH
-    top = max((row.value for row in rows), default=0.0) if highest is None else highest
+    largest = max((max(row.value, row.high or 0.0) for row in rows), default=0.0)
+    top = largest if highest is None else highest
     scale = Scale(0, top or 1.0, left + 6, WIDTH - 8 - note_columns * COLUMN_WIDTH)
     shapes = []
     for index, row in enumerate(rows):
@@ -125,8 +139,13 @@ def bars(name: str, title: str, rows: Sequence[Bar], *, highest: float | None = 
         end = scale(row.value)
         box = tag("rect", x=left + 6, y=y, width=max(end - left - 6, 1), height=16, rx=2, class_="bar")
         label = tag("text", shortened(row.name, LABEL_COLUMNS), x=left, y=y + 12, text_anchor="end")
-        note = tag("text", row.note, x=end + 6, y=y + 12, class_="quiet")
-        shapes.append(tag("g", tag("title", f"{row.name}: {row.note}"), label, box, note))
+        parts = [label, box]
+        if row.low is not None and row.high is not None:
+            low, high = (min(max(scale(limit), scale.start), scale.stop) for limit in (row.low, row.high))
+            parts.append(tag("line", x1=low, x2=high, y1=y + 8, y2=y + 8, class_="mark"))
+            end = max(end, high)
+        parts.append(tag("text", row.note, x=end + 6, y=y + 12, class_="quiet"))
+        shapes.append(tag("g", tag("title", f"{row.name}: {row.note}"), *parts))
     words = "; ".join(f"{row.name} {row.note}" for row in rows) or "nothing"
     return drawing(name, title, f"{words}.", *shapes, height=12 + 24 * len(rows))
 
@@ -165,6 +184,43 @@ def heat_map(name: str, title: str, labels: Sequence[str], counts: NDArray[np.in
     return drawing(
         name, title, words, *shapes, width=left + size + right, height=top + size + 8, is_fixed=True
     )
+
+
+def matrix(
+    name: str,
+    title: str,
+    values: Sequence[Sequence[float]],
+    *,
+    rows: Sequence[str] = (),
+    columns: Sequence[str] = (),
+) -> Markup:
+    """Draw numbers as cells: one colour above zero, another below, the stronger the larger."""
+    largest = max((abs(value) for row in values for value in row if isfinite(value)), default=0.0) or 1.0
+    room = 8 + max((width_of(shortened(one, LABEL_COLUMNS)) for one in rows), default=0) * COLUMN_WIDTH
+    num_columns = max((len(row) for row in values), default=1)
+    cell = min(40.0, (WIDTH - room - RIGHT) / num_columns)
+    top = 20 if columns else 6
+    shapes = []
+    for index, label in enumerate(columns[:num_columns]):
+        x = room + cell * (index + 0.5)
+        shapes.append(tag("text", shortened(label, LABEL_COLUMNS), x=x, y=14, text_anchor="middle"))
+    for row, numbers in enumerate(values):
+        y = top + cell * row
+        if row < len(rows):
+            label = shortened(rows[row], LABEL_COLUMNS)
+            shapes.append(tag("text", label, x=room - 6, y=y + cell / 2 + 4, text_anchor="end"))
+        for column, value in enumerate(numbers):
+            box = {"x": room + cell * column, "y": y, "width": cell, "height": cell}
+            shade = min(abs(value) / largest, 1.0) if isfinite(value) else 0.0
+            note = tag("title", f"{row}, {column}: {value:.6g}")
+            tone = "right" if value >= 0 else "wrong"
+            shapes.append(tag("g", note, tag("rect", class_=tone, fill_opacity=shade, **box)))
+            if cell >= 34:
+                middle = {"x": box["x"] + cell / 2, "y": y + cell / 2 + 4}
+                is_dark = "on-colour" if shade > 0.7 else ""
+                shapes.append(tag("text", f"{value:.2g}", text_anchor="middle", class_=is_dark, **middle))
+    words = f"{len(values)} rows and {num_columns} columns, the largest number is {largest:.4g}."
+    return drawing(name, title, words, *shapes, height=top + cell * len(values) + 8)
 
 
 def drawing(
@@ -228,6 +284,10 @@ def _line(points: Sequence[tuple[float, float]], x_scale: Scale, y_scale: Scale,
         tag("circle", cx=x, cy=y, r=3, class_=f"dot c{index % 6}") for x, y in places if len(places) <= 12
     ]
     return join([path, *dots])
+
+
+def _interval(x: float, low: float, high: float, index: int) -> Markup:
+    return tag("line", x1=x, x2=x, y1=low, y2=high, class_=f"line c{index % 6}", stroke_opacity=0.45)
 
 
 def _diagonal(x_scale: Scale, y_scale: Scale) -> Markup:

@@ -1,6 +1,6 @@
 """The report as text, for a terminal or a pipe."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from glassbert.evaluation.result import Evaluation
@@ -27,11 +27,22 @@ LABEL_COLUMNS = 16
 
 def render(evaluation: Evaluation, *, width: int = PIPE_WIDTH, is_terminal: bool = False) -> str:
     """Return tables and remarks as text of ``width`` columns, with the styles of a terminal or plain."""
+    return _captured(_parts(evaluation, width), width, is_terminal=is_terminal)
+
+
+def table_as_text(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = PIPE_WIDTH
+) -> str:
+    """Return a table of names and right-aligned numbers as plain text; as wide as the terminal for None."""
+    return _captured([_table(columns, rows)], width, is_terminal=False)
+
+
+def _captured(parts: "Iterable[Table | str]", width: int | None, *, is_terminal: bool) -> str:
     from rich.console import Console  # slow to import
 
     console = Console(width=width, force_terminal=is_terminal, highlight=False, markup=False, emoji=False)
     with console.capture() as capture:
-        for part in _parts(evaluation, width):
+        for part in parts:
             console.print(part)
             console.print()
     return "\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n"))

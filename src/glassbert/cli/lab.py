@@ -1,0 +1,105 @@
+"""`lab`: experiments, and arithmetic by hand."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from glassbert.cli.output import print_json, remark
+from glassbert.errors import UserError
+from glassbert.glassbox.accounting_notes import Language
+from glassbert.glassbox.lab.catalogue import CATALOGUE
+
+if TYPE_CHECKING:
+    from glassbert.glassbox.lab.result import Result
+
+
+def lab(
+    name: str | None = None,
+    /,
+    *,
+    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    large: bool = False,
+    saved: bool = False,
+    claims: bool = False,
+    html: Path | None = None,
+    plot: Path | None = None,
+    out: Path | None = None,
+    force: bool = False,
+    lang: Language = "en",
+    json: bool = False,
+) -> None:
+    """Run an experiment, or list them.
+
+    Args:
+        name: The experiment; without it, all are listed.
+        set_: Change a setting, such as num_seeds=3 or model=FOLDER; may be given several times.
+        large: Run the large form: minutes instead of seconds, and narrower intervals.
+        saved: Show the result that comes with the package instead of running anything.
+        claims: List what is claimed of BERT and the Transformer, and what the saved results say of it.
+        html: Write the result as one page to this file.
+        plot: Write its plots as SVG to this file.
+        out: Write the result as JSON to this file.
+        force: Replace files that exist.
+        lang: Language of the texts.
+        json: Print the result as JSON.
+    """
+    if name is None:
+        _list(claims=claims, language=lang, as_json=json)
+        return
+    from glassbert.glassbox.trace.trace import check_new
+
+    for path in (html, plot, out):
+        if path is not None:
+            check_new(path, overwrite=force)
+    result = _result(name, set_ or [], is_large=large, is_saved=saved)
+    if plot is not None and not result.plots:
+        raise UserError(f"{name} has no plot; leave out --plot")
+    for path, text in ((html, result.html), (plot, result.svg)):
+        if path is not None:
+            _write(path, text(lang))
+    if out is not None:
+        result.save(out)
+    if json:
+        print_json(result.to_json())
+    else:
+        print(result.text(lang))
+
+
+def _result(name: str, changes: list[str], *, is_large: bool, is_saved: bool) -> "Result":
+    from glassbert.glassbox.lab.experiment import find, lab, saved
+    from glassbert.runs.recipe import changed
+
+    find(name)
+    for change in changes:
+        if "=" not in change:
+            raise UserError(f"--set {change}: expected key=value, such as num_seeds=3")
+    if is_saved:
+        if changes or is_large:
+            raise UserError("--saved shows a result as it was run; leave out --set and --large")
+        return saved(name)
+    tables: dict[str, dict[str, Any]] = changed({}, [f"{name}.{change}" for change in changes])
+    return lab(name, **{"size": "large" if is_large else "small", **tables.get(name, {})})
+
+
+def _list(*, claims: bool, language: Language, as_json: bool) -> None:
+    if claims:
+        from glassbert.glassbox.lab.claims import claims_as_text, saved_claims
+
+        found = saved_claims()
+        print_json([one.to_json() for one in found]) if as_json else print(claims_as_text(found, language))
+        return
+    if as_json:
+        questions = {name: vars(entry.question) for name, entry in CATALOGUE.items()}
+        print_json([{"name": name, "question": question} for name, question in questions.items()])
+        return
+    width = max(map(len, CATALOGUE))
+    for name, entry in CATALOGUE.items():
+        print(f"{name:<{width}}  {entry.question.in_language(language)}")
+
+
+def _write(path: Path, text: str) -> None:
+    from glassbert.storage import write_atomically
+
+    write_atomically(path, text.encode("utf-8"))
+    remark(f"written: {path}")

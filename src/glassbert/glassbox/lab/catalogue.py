@@ -1,0 +1,94 @@
+"""The experiments by name: where each lives and what it asks. Listing imports nothing heavy."""
+
+from typing import NamedTuple
+
+from glassbert.glassbox.lab.words import Words
+
+
+class Entry(NamedTuple):
+    """An experiment in the list."""
+
+    module: str
+    """The file beside this one."""
+    question: Words
+
+
+CATALOGUE = {
+    "linear": Entry(
+        "linear",
+        Words(
+            "What does a linear layer compute, number by number, and how many parameters has it?",
+            "一个全连接层逐个数字地算了什么？有多少参数？",
+        ),
+    ),
+    "backprop": Entry(
+        "backprop",
+        Words(
+            "How does a two-layer network compute its output, its gradients and its update, by hand?",
+            "两层网络的前向、梯度和更新，手算是怎样的？",
+        ),
+    ),
+    "unit": Entry(
+        "real_model",
+        Words(
+            "What does one unit of a model's feed-forward layer compute?",
+            "模型前馈层的一个单元算了什么？",
+        ),
+    ),
+    "cell": Entry(
+        "real_model",
+        Words(
+            "How does one attention weight of a model come about?",
+            "模型里的一个注意力权重是怎样算出来的？",
+        ),
+    ),
+    "norm": Entry(
+        "real_model",
+        Words(
+            "What does the gamma of a LayerNorm multiply?",
+            "LayerNorm 的 gamma 到底乘在哪里？",
+        ),
+    ),
+    "saturation": Entry(
+        "saturation",
+        Words(
+            "What happens to softmax and to its gradient when its inputs grow?",
+            "输入变大时，softmax 和它的梯度会怎样？",
+        ),
+    ),
+    "variance": Entry(
+        "variance",
+        Words(
+            "Why are dot products divided by sqrt(d_k)?",
+            "点积为什么要除以 sqrt(d_k)？",
+        ),
+    ),
+    "waves": Entry(
+        "waves",
+        Words(
+            "Is the sinusoid at pos + k a linear function of the one at pos?",
+            "PE(pos+k) 是 PE(pos) 的线性函数吗？",
+        ),
+    ),
+    "forcing": Entry(
+        "forcing",
+        Words(
+            "Does feeding a whole target at once give the same logits as feeding it step by step?",
+            "一次喂入整个目标序列，与逐步喂入，得到的 logits 相同吗？",
+        ),
+    ),
+    "parallel": Entry(
+        "parallel",
+        Words(
+            "Which computations of a Transformer must wait for each other, in training and in inference?",
+            "Transformer 在训练和预测时，哪些计算必须互相等待？",
+        ),
+    ),
+    "depth": Entry(
+        "depth",
+        Words(
+            "What do residuals and LayerNorm do to the variance and to the gradient through the depth?",
+            "残差和 LayerNorm 对方差、对梯度随深度的变化有什么作用？",
+        ),
+    ),
+}

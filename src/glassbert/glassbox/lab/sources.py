@@ -1,0 +1,12 @@
+"""Who says what is put to the test."""
+
+from glassbert.glassbox.lab.words import Words
+
+THEORY = Words("theory", "理论")
+ARTICLE = Words("article", "文章")
+"""The article "Bert模型剖析", which works a small network out by hand."""
+
+
+def notes(section: str) -> Words:
+    """Return a section of the Chinese lecture notes on BERT and the Transformer."""
+    return Words(f"notes {section}", f"讲义 {section}")
