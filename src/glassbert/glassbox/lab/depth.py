@@ -124,6 +124,20 @@ def _log(value: float) -> float:
     return log10(max(value, SMALLEST))
 
 
+MEANING = Words(
+    "Without residuals, attention averages until all tokens are the same: what tells them apart is "
+    "10^{0:.0f} of "
+    "the output. The gradient that reaches the input has then shrunk {1:.0f} orders of magnitude "
+    "more, unless a "
+    "LayerNorm scales it up again. Without LayerNorm the variance grows by {2:.1f} orders of "
+    "magnitude through "
+    "{3} blocks. Deep stacks need both.",
+    "去掉残差，注意力不断取平均，直到所有 token 都一样：token 间的差异只占输出的 10^{0:.0f}。"
+    "传到输入的梯度也多缩小 {1:.0f} 个数量级，除非 LayerNorm 又把它放大。"
+    "去掉 LayerNorm，方差在 {3} 个 block 里增长 {2:.1f} 个数量级。深的堆叠两者都需要。",
+)
+
+
 def run(settings: DepthSettings) -> Report:
     """Measure every variant with every seed."""
     seeds = tuple(range(settings.num_seeds))
@@ -150,18 +164,7 @@ def run(settings: DepthSettings) -> Report:
         Words("log10 of what tells tokens apart", "log10 token 间差异的占比"),
     )
     return Report(
-        meaning=Words(
-            "Without residuals, attention averages until all tokens are the same: what tells them apart is "
-            "10^{0:.0f} of "
-            "the output. The gradient that reaches the input has then shrunk {1:.0f} orders of magnitude "
-            "more, unless a "
-            "LayerNorm scales it up again. Without LayerNorm the variance grows by {2:.1f} orders of "
-            "magnitude through "
-            "{3} blocks. Deep stacks need both.",
-            "去掉残差，注意力不断取平均，直到所有 token 都一样：token 间的差异只占输出的 10^{0:.0f}。"
-            "传到输入的梯度也多缩小 {1:.0f} 个数量级，除非 LayerNorm 又把它放大。"
-            "去掉 LayerNorm，方差在 {3} 个 block 里增长 {2:.1f} 个数量级。深的堆叠两者都需要。",
-        ).format(
+        meaning=MEANING.format(
             Estimate.of([_log(one.distinct) for one in found["no_residual"]]).mean,
             differences(fading["no_norm"], fading["neither"]).mean,
             Estimate.of(growth["no_norm"]).mean,

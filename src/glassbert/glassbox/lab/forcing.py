@@ -134,6 +134,19 @@ def measure(settings: ForcingSettings, length: int, seed: int) -> Timing:
     return Timing(difference, seconds)
 
 
+MEANING = Words(
+    "The three ways give the same logits: the look-ahead mask makes one pass do what the steps do. "
+    "One pass over "
+    "{} tokens takes {:.1f} times less than as many steps, because the steps wait for each other. "
+    "Reading the "
+    "whole prefix again at each step costs more still, and is never needed: keys and values can be "
+    "kept.",
+    "三种方式给出同样的 logits：前瞻掩码使一次前向等于逐步计算。{} 个 token 一次算完，比逐步算快 "
+    "{:.1f} 倍，"
+    "因为各步要互相等待。每步都重读整个前缀更慢，而且没有必要：键和值可以留着用。",
+)
+
+
 def run_forcing(settings: ForcingSettings) -> Report:
     """Compare the three ways for each length."""
     seeds = tuple(range(settings.num_seeds))
@@ -161,17 +174,7 @@ def run_forcing(settings: ForcingSettings) -> Report:
         for name, (words, _) in WAYS.items()
     )
     return Report(
-        meaning=Words(
-            "The three ways give the same logits: the look-ahead mask makes one pass do what the steps do. "
-            "One pass over "
-            "{} tokens takes {:.1f} times less than as many steps, because the steps wait for each other. "
-            "Reading the "
-            "whole prefix again at each step costs more still, and is never needed: keys and values can be "
-            "kept.",
-            "三种方式给出同样的 logits：前瞻掩码使一次前向等于逐步计算。{} 个 token 一次算完，比逐步算快 "
-            "{:.1f} 倍，"
-            "因为各步要互相等待。每步都重读整个前缀更慢，而且没有必要：键和值可以留着用。",
-        ).format(longest, ratio.mean),
+        meaning=MEANING.format(longest, ratio.mean),
         tables=(
             Table(Words("Same logits, different time", "logits 相同，时间不同"), columns, rows, digits=3),
         ),

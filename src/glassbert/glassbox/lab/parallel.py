@@ -22,6 +22,18 @@ class ParallelSettings(Shape):
     """Tokens of the target."""
 
 
+MEANING = Words(
+    "Each part computes all tokens in one call whenever it knows all of them. In training that is "
+    "always so. At "
+    "inference it holds for the encoder; the decoder does not know the next token before it has "
+    "written it, so "
+    "it makes {} calls of one token. Only attention lets tokens depend on each other.",
+    "只要全部 token 已知，每个部件都一次算完所有 token。训练时总是如此。预测时编码器也如此；"
+    "解码器在写出下一个 token 之前并不知道它，所以要调用 {} 次，每次一个 token。只有注意力让 token "
+    "之间互相依赖。",
+)
+
+
 def run_parallel(settings: ParallelSettings) -> Report:
     """Count calls and rows of each part, and which tokens each part makes depend on which."""
     length = settings.length
@@ -56,16 +68,7 @@ def run_parallel(settings: ParallelSettings) -> Report:
     )
     loops = inference["decoder.self_attention"].calls
     return Report(
-        meaning=Words(
-            "Each part computes all tokens in one call whenever it knows all of them. In training that is "
-            "always so. At "
-            "inference it holds for the encoder; the decoder does not know the next token before it has "
-            "written it, so "
-            "it makes {} calls of one token. Only attention lets tokens depend on each other.",
-            "只要全部 token 已知，每个部件都一次算完所有 token。训练时总是如此。预测时编码器也如此；"
-            "解码器在写出下一个 token 之前并不知道它，所以要调用 {} 次，每次一个 token。只有注意力让 token "
-            "之间互相依赖。",
-        ).format(loops),
+        meaning=MEANING.format(loops),
         tables=(
             Table(Words("Calls of each part of one block", "一个 block 各部件的调用"), columns, rows),
             Table(

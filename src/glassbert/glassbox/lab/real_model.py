@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from math import exp, fsum, sqrt
 from typing import Annotated
 
-import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+from glassbert.errors import ModelError
 from glassbert.glassbox.lab.arithmetic import contributions, result, short
 from glassbert.glassbox.lab.estimate import verdict
 from glassbert.glassbox.lab.experiment import Experiment, check_place
 from glassbert.glassbox.lab.inside import Inside, look_inside
-from glassbert.glassbox.lab.result import Claim, Report, Steps, Table
+from glassbert.glassbox.lab.result import Cell, Claim, Report, Steps, Table
 from glassbert.glassbox.lab.sources import THEORY
 from glassbert.glassbox.lab.words import Words
 from glassbert.model.linear import ACTIVATIONS
@@ -19,6 +19,7 @@ from glassbert.ranges import Range
 
 TEXT = "The river flows into the sea."
 _SAME = 1e-9
+_LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,15 @@ def _agrees(found: float, expected: float) -> Claim:
     )
 
 
+UNIT_MEANING = Words(
+    "{}. Unit {} adds up {} products and a bias; {} turns {:.6f} into {:.6f}. The layer has {} such "
+    "units, "
+    "and the second projection spreads each over all {} features.",
+    "{}。单元 {} 把 {} 个乘积和一个偏置相加；{} 把 {:.6f} 变成 {:.6f}。这一层有 {} 个这样的单元，"
+    "第二个投影把每个单元分给全部 {} 个特征。",
+)
+
+
 def run_unit(settings: UnitSettings) -> Report:
     """Write out one unit: its sum before the activation, the activation, and where its output goes."""
     inside = _opened(settings)
@@ -107,13 +117,7 @@ def run_unit(settings: UnitSettings) -> Report:
     outer = mlp.outer.weight[:, settings.unit]
     strongest = int(outer.abs().argmax())
     return Report(
-        meaning=Words(
-            "{}. Unit {} adds up {} products and a bias; {} turns {:.6f} into {:.6f}. The layer has {} such "
-            "units, "
-            "and the second projection spreads each over all {} features.",
-            "{}。单元 {} 把 {} 个乘积和一个偏置相加；{} 把 {:.6f} 变成 {:.6f}。这一层有 {} 个这样的单元，"
-            "第二个投影把每个单元分给全部 {} 个特征。",
-        ).format(
+        meaning=UNIT_MEANING.format(
             _about(inside, settings),
             settings.unit,
             len(weights),
@@ -148,6 +152,64 @@ def run_unit(settings: UnitSettings) -> Report:
     )
 
 
+@dataclass(frozen=True)
+class AttentionRow:
+    """The scores of one query with every key, and what softmax makes of them."""
+
+    size: int
+    """d_k."""
+    scores: list[float]
+    exps: list[float]
+    probs: list[float]
+
+    @classmethod
+    def of(cls, query: list[float], keys: list[list[float]]) -> "AttentionRow":
+        """Compute the row as it is taught."""
+        scores = [fsum(a * b for a, b in zip(query, key, strict=True)) / sqrt(len(query)) for key in keys]
+        if not max(scores) < _LARGEST_EXPONENT:
+            raise ModelError(f"a score of {max(scores):g} is too large for e^score; look at another token")
+        exps = [exp(score) for score in scores]
+        total = fsum(exps)
+        return cls(len(query), scores, exps, [one / total for one in exps])
+
+    def lines(self, raw: float, key: int) -> Steps:
+        """Return the way from q.k to the weight of one key."""
+        score, total = self.scores[key], fsum(self.exps)
+        return Steps(
+            Words("From q.k to the weight", "从 q.k 到权重"),
+            (
+                f"score = q.k / sqrt(d_k) = {short(raw)} / sqrt({self.size}) = {result(score)}",
+                Words("masked score = {} (visible)", "掩码后的分数 = {}（可见）").format(result(score)),
+                f"e^{short(score)} = {result(self.exps[key])}",
+                f"sum = {' + '.join(f'{one:.4f}' for one in self.exps)} = {result(total)}",
+                f"weight = {short(self.exps[key])} / {short(total)} = {result(self.probs[key])}",
+            ),
+        )
+
+    def table(self, pieces: tuple[str, ...], query: str) -> Table:
+        """Return all keys."""
+        parts = zip(pieces, self.scores, self.exps, self.probs, strict=True)
+        rows = tuple(
+            (f"{place} {piece}", score * sqrt(self.size), score, score, one, prob)
+            for place, (piece, score, one, prob) in enumerate(parts)
+        )
+        masked, share = Words("masked", "掩码后"), Words("/ sum", "/ 总和")
+        columns = (Words("key", "键"), "q.k", f"/ sqrt({self.size})", masked, "exp", share)
+        title = Words("The whole row: every key that {} can look at", "整行：{} 能看到的每个键").format(query)
+        return Table(title, columns, rows, digits=6, is_fixed=True)
+
+
+CELL_MEANING = Words(
+    "{}, head {}. It gives {:.4f} of its attention to token {}: the score {:.4f} against those of "
+    "all others. "
+    "An encoder hides no token, so the mask changes nothing; a decoder sets what comes after to "
+    "-inf, and "
+    "exp makes that 0.",
+    "{}，第 {} 个头。它把 {:.4f} 的注意力给了 token {}：分数 {:.4f} 与其他所有分数相比的结果。"
+    "编码器不遮任何 token，所以掩码没有改变什么；解码器把后面的位置设为 -inf，exp 之后就是 0。",
+)
+
+
 def run_cell(settings: CellSettings) -> Report:
     """Write out one attention weight: q.k by dimension, scale, mask, exp, sum."""
     inside = _opened(settings)
@@ -163,64 +225,30 @@ def run_cell(settings: CellSettings) -> Report:
         zip(q.tolist(), keys[settings.key].tolist(), strict=True),
         num_rows=settings.num_rows,
     )
-    size = len(q)
-    scores = [fsum(a * b for a, b in zip(q.tolist(), key, strict=True)) / sqrt(size) for key in keys.tolist()]
-    exps = [exp(score) for score in scores]
-    total = fsum(exps)
-    probs = [one / total for one in exps]
-    rows = tuple(
-        (f"{place} {piece}", score * sqrt(size), score, score, one, prob)
-        for place, (piece, score, one, prob) in enumerate(
-            zip(inside.pieces, scores, exps, probs, strict=True)
-        )
-    )
-    columns = (
-        Words("key", "键"),
-        "q.k",
-        f"/ sqrt({size})",
-        Words("masked", "掩码后"),
-        "exp",
-        Words("/ sum", "/ 总和"),
-    )
-    row = Table(
-        Words("The whole row: every key that {} can look at", "整行：{} 能看到的每个键").format(
-            inside.pieces[settings.token]
-        ),
-        columns,
-        rows,
-        digits=6,
-        is_fixed=True,
-    )
-    score, prob = scores[settings.key], probs[settings.key]
+    row = AttentionRow.of(q.tolist(), keys.tolist())
+    score, prob = row.scores[settings.key], row.probs[settings.key]
     expected = inside.values[f"{name}probs"][0, settings.head, settings.token, settings.key].item()
     return Report(
-        meaning=Words(
-            "{}, head {}. It gives {:.4f} of its attention to token {}: the score {:.4f} against those of "
-            "all others. "
-            "An encoder hides no token, so the mask changes nothing; a decoder sets what comes after to "
-            "-inf, and "
-            "exp makes that 0.",
-            "{}，第 {} 个头。它把 {:.4f} 的注意力给了 token {}：分数 {:.4f} 与其他所有分数相比的结果。"
-            "编码器不遮任何 token，所以掩码没有改变什么；解码器把后面的位置设为 -inf，exp 之后就是 0。",
-        ).format(_about(inside, settings), settings.head, prob, settings.key, score),
-        steps=(
-            Steps(
-                Words("From q.k to the weight", "从 q.k 到权重"),
-                (
-                    f"score = q.k / sqrt(d_k) = {short(raw)} / sqrt({size}) = {result(score)}",
-                    Words("masked score = {} (visible)", "掩码后的分数 = {}（可见）").format(result(score)),
-                    f"e^{short(score)} = {result(exps[settings.key])}",
-                    f"sum = {' + '.join(f'{one:.4f}' for one in exps)} = {result(total)}",
-                    f"weight = {short(exps[settings.key])} / {short(total)} = {result(prob)}",
-                ),
-            ),
-        ),
-        tables=(table, row),
+        meaning=CELL_MEANING.format(_about(inside, settings), settings.head, prob, settings.key, score),
+        steps=(row.lines(raw, settings.key),),
+        tables=(table, row.table(inside.pieces, inside.pieces[settings.token])),
         claims=(
             _agrees(raw, inside.values[f"{name}raw"][0, settings.head, settings.token, settings.key].item()),
             _agrees(prob, expected),
         ),
     )
+
+
+NORM_MEANING = Words(
+    "{}. Gamma multiplies a feature after it was normalised over its own token's {} features. There "
+    "is one "
+    "gamma and one beta per feature, {} numbers in all, and every token uses the same ones: the "
+    "columns gamma "
+    "and beta are constant, the columns mean and variance are not.",
+    "{}。gamma 乘的是某个特征在自己那个 token 的 {} 个特征上标准化之后的值。每个特征一个 gamma 一个 "
+    "beta，"
+    "共 {} 个数，所有 token 共用：gamma 和 beta 两列不变，均值和方差两列各不相同。",
+)
 
 
 def run_norm(settings: NormSettings) -> Report:
@@ -238,16 +266,7 @@ def run_norm(settings: NormSettings) -> Report:
     normal = (x[place] - mean) / sqrt(variance + norm.eps)
     found = gamma * normal + beta
     rows = tuple(
-        (
-            f"{number} {piece}",
-            row.mean().item(),
-            row.var(correction=0).item(),
-            row[place].item(),
-            ((row[place] - row.mean()) / (row.var(correction=0) + norm.eps).sqrt()).item(),
-            gamma,
-            beta,
-            _normed(row, norm.weight, norm.bias, norm.eps)[place].item(),
-        )
+        _norm_row(f"{number} {piece}", row, norm, place)
         for number, (piece, row) in enumerate(zip(inside.pieces, source, strict=True))
     )
     columns = (
@@ -262,16 +281,7 @@ def run_norm(settings: NormSettings) -> Report:
     )
     size = len(x)
     return Report(
-        meaning=Words(
-            "{}. Gamma multiplies a feature after it was normalised over its own token's {} features. There "
-            "is one "
-            "gamma and one beta per feature, {} numbers in all, and every token uses the same ones: the "
-            "columns gamma "
-            "and beta are constant, the columns mean and variance are not.",
-            "{}。gamma 乘的是某个特征在自己那个 token 的 {} 个特征上标准化之后的值。每个特征一个 gamma 一个 "
-            "beta，"
-            "共 {} 个数，所有 token 共用：gamma 和 beta 两列不变，均值和方差两列各不相同。",
-        ).format(_about(inside, settings), size, 2 * size),
+        meaning=NORM_MEANING.format(_about(inside, settings), size, 2 * size),
         steps=(
             Steps(
                 Words("Feature {} of token {}", "token {1} 的第 {0} 个特征").format(place, settings.token),
@@ -299,8 +309,12 @@ def run_norm(settings: NormSettings) -> Report:
     )
 
 
-def _normed(row: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    return F.layer_norm(row, row.shape, weight, bias, eps)
+def _norm_row(name: str, row: Tensor, norm: nn.LayerNorm, place: int) -> tuple[Cell, ...]:
+    """Return what the LayerNorm does to one feature of one token, whose features are ``row``, (D,)."""
+    mean, variance = row.mean(), row.var(correction=0)
+    normal = (row[place] - mean) / (variance + norm.eps).sqrt()
+    values = (mean, variance, row[place], normal, norm.weight[place], norm.bias[place], norm(row)[place])
+    return (name, *(value.item() for value in values))
 
 
 EXPERIMENTS = {

@@ -46,6 +46,17 @@ def exactly(pattern: tuple[float, ...], scale: float) -> Decimal:
         return 1 / sum((((Decimal(one) - top) * Decimal(scale)).exp() for one in pattern), Decimal(0))
 
 
+MEANING = Words(
+    "The larger the inputs, the more of the probability the largest one takes, and the smaller every "
+    "entry of the Jacobian: no input can change the output any more, so no gradient passes back "
+    "through "
+    "it. It is the differences between the inputs that count; a constant added to all of them "
+    "changes nothing.",
+    "输入越大，最大的那个分量占去的概率越多，雅可比矩阵的每个元素就越小：哪个输入都不再能改变输出，"
+    "梯度也就传不回去。起作用的是输入之间的差；给所有输入加同一个常数，什么都不变。",
+)
+
+
 def run(settings: SaturationSettings) -> Report:
     """Compute probabilities and Jacobians for each scale."""
     found = [(scale, softmax(settings.pattern, scale)) for scale in settings.scales]
@@ -74,15 +85,7 @@ def run(settings: SaturationSettings) -> Report:
         Words("Softmax of a * {}", "a * {} 的 softmax").format(list(settings.pattern)), columns, tuple(rows)
     )
     return Report(
-        meaning=Words(
-            "The larger the inputs, the more of the probability the largest one takes, and the smaller every "
-            "entry of the Jacobian: no input can change the output any more, so no gradient passes back "
-            "through "
-            "it. It is the differences between the inputs that count; a constant added to all of them "
-            "changes nothing.",
-            "输入越大，最大的那个分量占去的概率越多，雅可比矩阵的每个元素就越小：哪个输入都不再能改变输出，"
-            "梯度也就传不回去。起作用的是输入之间的差；给所有输入加同一个常数，什么都不变。",
-        ),
+        meaning=MEANING,
         steps=(_derivative(found[0][0], found[0][1]),),
         tables=(table, *(_jacobian_table(scale, probs) for scale, probs in found)),
         plots=(_plot(settings),),

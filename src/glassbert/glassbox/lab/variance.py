@@ -67,6 +67,20 @@ def random_scores(settings: VarianceSettings, size: int, seed: int) -> Tensor:
     return (queries * keys).sum(-1)
 
 
+MEANING = Words(
+    "For random vectors the variance of q.k is d_k, and dividing by sqrt(d_k) brings it back to 1 "
+    "and keeps "
+    "the gradient of softmax alive at any size. A trained model's queries and keys are not "
+    "independent and "
+    "have no unit variance, so its scaled scores do not have variance 1: training sets their size, "
+    "and the "
+    "scale only decides where it starts.",
+    "随机向量的 q.k 方差就是 d_k，除以 sqrt(d_k) 让它回到 1，softmax 的梯度在任何维度下都还在。"
+    "训练好的模型，q 和 k 既不独立，方差也不是 1，缩放后的分数方差并不等于 1："
+    "分数多大由训练决定，缩放只决定从哪里开始。",
+)
+
+
 def run(settings: VarianceSettings) -> Report:
     """Measure random vectors of each size, then the heads of the model."""
     seeds = tuple(range(settings.num_seeds))
@@ -79,18 +93,7 @@ def run(settings: VarianceSettings) -> Report:
     inside = look_inside(settings.model, settings.text)
     of_model = [measure_block(inside, layer) for layer in range(len(inside.network.encoder.blocks))]
     return Report(
-        meaning=Words(
-            "For random vectors the variance of q.k is d_k, and dividing by sqrt(d_k) brings it back to 1 "
-            "and keeps "
-            "the gradient of softmax alive at any size. A trained model's queries and keys are not "
-            "independent and "
-            "have no unit variance, so its scaled scores do not have variance 1: training sets their size, "
-            "and the "
-            "scale only decides where it starts.",
-            "随机向量的 q.k 方差就是 d_k，除以 sqrt(d_k) 让它回到 1，softmax 的梯度在任何维度下都还在。"
-            "训练好的模型，q 和 k 既不独立，方差也不是 1，缩放后的分数方差并不等于 1："
-            "分数多大由训练决定，缩放只决定从哪里开始。",
-        ),
+        meaning=MEANING,
         tables=(_random_table(raw, scaled), _model_table(inside, of_model)),
         plots=_plots(raw, scaled),
         claims=_claims(raw, scaled, of_model),

@@ -39,6 +39,16 @@ class WavesSettings:
             )
 
 
+MEANING = Words(
+    "One matrix M turns PE(pos) into PE(pos + {0}) for every pos: pairs of features are rotated, "
+    "each by its "
+    "own angle, and pos does not enter. A head can learn M and so look {0} tokens ahead from "
+    "anywhere.",
+    "同一个矩阵 M 把任意 pos 的 PE(pos) 变成 PE(pos + {0})：特征两两旋转，各转各的角度，与 pos 无关。"
+    "一个注意力头学会 M，就能在任何位置看向后面第 {0} 个 token。",
+)
+
+
 def run(settings: WavesSettings) -> Report:
     """Multiply every position by one matrix and compare with the position k on."""
     table = sinusoids(settings.num_positions + settings.distance, settings.num_features)
@@ -51,14 +61,7 @@ def run(settings: WavesSettings) -> Report:
     # A matrix of a thousand rows is for JSON and plots.
     tables = (Table(title, ("", *names), rows),) if settings.num_features <= 16 else ()
     return Report(
-        meaning=Words(
-            "One matrix M turns PE(pos) into PE(pos + {0}) for every pos: pairs of features are rotated, "
-            "each by its "
-            "own angle, and pos does not enter. A head can learn M and so look {0} tokens ahead from "
-            "anywhere.",
-            "同一个矩阵 M 把任意 pos 的 PE(pos) 变成 PE(pos + {0})：特征两两旋转，各转各的角度，与 pos 无关。"
-            "一个注意力头学会 M，就能在任何位置看向后面第 {0} 个 token。",
-        ).format(settings.distance),
+        meaning=MEANING.format(settings.distance),
         steps=(_steps(settings),),
         tables=tables,
         plots=(
