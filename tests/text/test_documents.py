@@ -1,8 +1,12 @@
 import gzip
 import json
+import re
+import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from glassbert.errors import DataError
 from glassbert.text import documents
@@ -116,3 +120,24 @@ def test_an_ambiguous_form_is_refused_with_what_to_do(text: str, tmp_path: Path)
 def test_json_without_text_is_named(line: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.txt:2: .*\"text\"|a\.txt:2: .*object"):
         detect_form(write(tmp_path, f"\n{line}\n"))
+
+
+@given(st.lists(st.sampled_from(["= ", " =", "=", " ", "a", "\t", "Title", " ="]), max_size=9).map("".join))
+def test_headings_lose_their_marks_as_by_one_regular_expression(line: str) -> None:
+    heading = re.fullmatch(r"\s*((?:= )+)(.*?)(?: =)+\s*", line)
+    assert documents._without_marks(line) == (heading[2] if heading else line)
+
+
+def test_a_long_line_of_marks_takes_no_time() -> None:
+    for line in ("= " * 1_000_000 + "x", "= " + " =" * 1_000_000 + "x =", " " * 1_000_000 + "="):
+        started = time.process_time()
+        assert len(documents._without_marks(line)) > 1_000_000
+        assert time.process_time() - started < 1
+
+
+def test_blank_lines_without_end_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "_PART_LINES", 10)
+    lines = iter(["= T =", *[""] * 100, "words"])
+    parts = list(documents._wikitext_documents(lines, Path("a")))
+    assert [len(lines) for _, lines, _, _ in parts] == [10] * 10 + [2]
+    assert [is_last for _, _, is_last, _ in parts] == [False] * 10 + [True]

@@ -27,9 +27,10 @@ FORMS: tuple[Form, ...] = get_args(Form)
 
 # A long document comes in parts of about this size, so that a book in one document fits in memory.
 _PART_CHARACTERS = 1 << 19
+_PART_LINES = 1 << 19  # blank ones have no characters
 
 _TITLE = re.compile(r"\s*= [^=\s](?:.*[^=\s])? =\s*")
-_HEADING = re.compile(r"\s*((?:= )+)(.*?)(?: =)+\s*")
+_MARKS = re.compile(r"(?:= )*")
 
 _SAMPLE_LINES = 5_000
 _SAMPLE_CHARACTERS = 1 << 21
@@ -222,8 +223,17 @@ def _wikitext_documents(lines: Iterable[str], path: Path) -> Iterator[_Piece]:
 
 
 def _without_marks(line: str) -> str:
-    heading = _HEADING.fullmatch(line)
-    return heading[2] if heading else line
+    """Return the words of a heading ` = = Words = = `, or any other line as it is.
+
+    Not by one regular expression: on a long line of marks it would try out every end for every start.
+    """
+    text = line.strip()
+    marks = _MARKS.match(text)
+    assert marks is not None  # it matches nothing, too
+    start, end = marks.end() - 2 * (text[marks.end() :] == "="), len(text)
+    while text.endswith(" =", start, end):
+        end -= 2
+    return text[start:end] if start and end < len(text) else line
 
 
 def _gathered(lines: Iterable[str], begins: Callable[[str], bool]) -> Iterator[_Piece]:
@@ -236,7 +246,7 @@ def _gathered(lines: Iterable[str], begins: Callable[[str], bool]) -> Iterator[_
             if is_open or any(map(str.strip, gathered)):
                 yield first_line, tuple(gathered), True, num_characters
             gathered, first_line, num_characters, is_open = [], number, 0, False
-        elif num_characters >= _PART_CHARACTERS:
+        elif num_characters >= _PART_CHARACTERS or len(gathered) >= _PART_LINES:
             yield first_line, tuple(gathered), False, num_characters
             gathered, first_line, num_characters, is_open = [], number, 0, True
         gathered.append(line)

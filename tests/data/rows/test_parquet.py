@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from glassbert.data.examples import Span
+from glassbert.data.rows.parquet import _class_names
 from glassbert.data.rows.read import read_examples
 from glassbert.errors import DataError, UserError
 from glassbert.tasks.classify.rows import CLASSIFY
@@ -110,3 +111,13 @@ def test_a_real_file_is_read_where_the_package_is(tmp_path: Path) -> None:
     path.write_bytes(b"text, not parquet")
     with pytest.raises(DataError, match=r"a\.parquet: not parquet"):
         read_examples(CLASSIFY, path)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [[], 5, None, "x", {"label": []}, {"label": 5}, {"label": [[]]}, {"label": {"feature": 5}},
+     {"label": {"_type": "ClassLabel", "names": 5}}, {"label": {"_type": "ClassLabel", "names": [1, None]}}],
+)  # fmt: skip
+def test_odd_names_of_classes_are_ignored(features: object) -> None:
+    metadata = {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+    assert _class_names(metadata) == {}

@@ -121,6 +121,11 @@ _PAIRS: tuple[tuple[str, str], ...] = (
 _ROW_NUMBERS = frozenset({"", "id", "index", "idx", "guid", "no", "unnamed:0", "序号", "编号"})
 
 
+_MOST_DIGITS = 9
+_LONGEST_NAME = 200
+"""Characters of a column's name that are compared."""
+
+
 def check_roles(roles: Roles, given: Mapping[str, str]) -> dict[str, str]:
     """Return the columns that the user named, by role; raise UserError for a role that the task lacks."""
     columns = {}
@@ -164,7 +169,13 @@ def named(name: str, names: Sequence[str]) -> str | None:
     like = [other for other in names if _key(other) == _key(name)]
     if like:
         return like[0]
-    return names[int(name)] if name.isdecimal() and int(name) < len(names) else None
+    number = column_number(name)
+    return names[number] if number is not None and number < len(names) else None
+
+
+def column_number(name: str) -> int | None:
+    """Return the number of a column that a user names by it; None for a name."""
+    return int(name) if name.isdecimal() and len(name) <= _MOST_DIGITS else None
 
 
 def take_what_is_left(roles: Roles, found: dict[str, str], names: Sequence[str]) -> dict[str, str]:
@@ -213,6 +224,10 @@ def is_number(cell: str) -> bool:
         return False
 
 
-@lru_cache(maxsize=1 << 10)
 def _key(name: str) -> str:
+    return _known_key(name[:_LONGEST_NAME])
+
+
+@lru_cache(maxsize=1 << 10)
+def _known_key(name: str) -> str:
     return re.sub(r"[\s_\-]+", "", unicodedata.normalize("NFKC", name).casefold())

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from glassbert.data.examples import BadRow
+from glassbert.data.rows.columns import column_number
 from glassbert.data.rows.lines import Lines
-from glassbert.data.rows.record import Notes, Record
+from glassbert.data.rows.record import Notes, Record, shown
 from glassbert.data.rows.schemes import is_tag
 from glassbert.errors import UserError
 
@@ -43,10 +44,13 @@ def read_conll(source: "Source") -> Iterator[Record | BadRow]:
 
 
 def _column(source: "Source", role: str, default: int) -> int:
-    number = source.columns.get(role, str(default))
-    if not number.removeprefix("-").isdecimal():
-        raise UserError(f"data.columns.{role}={number!r}; expected the number of a column, 0 for the first")
-    return int(number)
+    name = source.columns.get(role, str(default))
+    number = column_number(name.removeprefix("-"))
+    if number is None:
+        raise UserError(
+            f"data.columns.{role}={shown(name)}; expected the number of a column, 0 for the first"
+        )
+    return -number if name.startswith("-") else number
 
 
 def _sentences(lines: Lines, notes: Notes) -> Iterator[tuple[str, list[list[str]] | str]]:

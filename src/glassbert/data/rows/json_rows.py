@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from glassbert.data.examples import BadRow
 from glassbert.data.rows.lines import Lines
-from glassbert.data.rows.record import Notes, Record, Unusable
+from glassbert.data.rows.record import Notes, Record, Unusable, shown
 from glassbert.errors import DataError
+from glassbert.open_files import DOCUMENT
 from glassbert.parsing import FormatError, parse_json
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _is_document(lines: Lines) -> bool:
 
 def _document_objects(lines: Lines) -> Iterator[Record | BadRow]:
     try:
-        value = parse_json("\n".join(lines))
+        value = parse_json(_joined(lines))
     except FormatError as error:
         if error.line is None:
             raise DataError(f"{lines.name}: not JSON ({error})") from None
@@ -66,6 +67,18 @@ def _document_objects(lines: Lines) -> Iterator[Record | BadRow]:
             yield _record(item, f"{lines.name}:[{number}]")
     else:
         yield from _listed(value, lines.name)
+
+
+def _joined(lines: Lines) -> str:
+    """Return the text of a whole file."""
+    found: list[str] = []
+    num_characters = 0
+    for line in lines:
+        found.append(line)
+        num_characters += len(line) + 1
+        if num_characters > DOCUMENT.num_bytes:
+            raise DataError(f"{lines.name}: {DOCUMENT.exceeded('a JSON document')}")
+    return "\n".join(found)
 
 
 def _listed(value: Any, where: str) -> Iterator[Record | BadRow]:
@@ -91,8 +104,14 @@ def label_studio_task(
     if not isinstance(data, dict):
         raise Unusable('no object under "data"; expected a task of Label Studio')
     annotations = values.get("annotations", values.get("completions")) or []
+    if not isinstance(annotations, list):
+        raise Unusable(f"the annotations are {shown(annotations)}; expected a list")
     done = [one for one in annotations if isinstance(one, dict) and not one.get("was_cancelled")]
     if len(done) > 1:
         notes.count("texts with several annotations, of which the first is used")
     result = done[0].get("result") if done else None
-    return data, [region for region in result if isinstance(region, dict)] if result is not None else None
+    if result is None:
+        return data, None
+    if not isinstance(result, list):
+        raise Unusable(f"the result of an annotation is {shown(result)}; expected a list")
+    return data, [region for region in result if isinstance(region, dict)]

@@ -10,6 +10,8 @@ from glassbert.text.files import read_lines
 
 T = TypeVar("T")
 
+_MOST_PEEKED = 1 << 20
+
 
 class Ahead(Generic[T]):
     """An iterator whose next items can be looked at before they are taken."""
@@ -54,12 +56,15 @@ class Lines(Ahead[str]):
         return f"{self.name}:{self.number}"
 
     def peek_texts(self, count: int) -> list[str]:
-        """Return the next ``count`` lines that are not blank without taking any."""
+        """Return the next ``count`` lines that are not blank without taking any.
+
+        After very many blank lines, fewer are returned.
+        """
         num_lines, texts, is_end = count, list[str](), False
         while len(texts) < count and not is_end:
             lines = self.peek(num_lines)
             texts = [line for line in lines if line.strip()][:count]
-            is_end = len(lines) < num_lines
+            is_end = len(lines) < num_lines or num_lines > _MOST_PEEKED
             num_lines *= 2
         return texts
 

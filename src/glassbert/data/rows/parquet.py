@@ -49,11 +49,14 @@ def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
     except (KeyError, ValueError, TypeError):
         return {}
     found = {}
-    for column, feature in features.items():
+    for column, feature in features.items() if isinstance(features, dict) else ():
         # Old and new versions write a list of classes differently.
-        inner = feature.get("feature", feature) if isinstance(feature, dict) else feature[0]
-        if isinstance(inner, dict) and inner.get("_type") == "ClassLabel" and inner.get("names"):
-            found[column] = inner["names"]
+        inner = feature[0] if isinstance(feature, list) and feature else feature
+        inner = inner.get("feature", inner) if isinstance(inner, dict) else None
+        if isinstance(inner, dict) and inner.get("_type") == "ClassLabel":
+            names = inner.get("names")
+            if isinstance(names, list) and all(isinstance(name, str) for name in names):
+                found[column] = names
     return found
 
 

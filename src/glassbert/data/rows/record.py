@@ -1,9 +1,15 @@
 """What readers pass to each other: records, notes, and the reason why a row cannot be used."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+LONGEST_LABEL = 1000
+"""Characters; a longer one is a text in the wrong column."""
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,15 @@ def text_of(values: Mapping[str, Any], role: str) -> str:
     except UnicodeEncodeError:
         raise Unusable(f"the {role} holds half of a character (a lone surrogate)") from None
     return text
+
+
+def label_of(name: str) -> str:
+    """Return the name of a label; raise Unusable for one that no table or log can show on a line."""
+    if len(name) > LONGEST_LABEL:
+        raise Unusable(f"a label of {len(name):,} characters; expected at most {LONGEST_LABEL:,}")
+    if _CONTROL.search(name):
+        raise Unusable(f"the label {shown(name)} holds a line end or another control character")
+    return name
 
 
 def shown(value: object, length: int = 40) -> str:

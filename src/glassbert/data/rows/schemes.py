@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from glassbert.data.examples import Span
-from glassbert.data.rows.record import Notes, Unusable, shown
+from glassbert.data.rows.record import Notes, Unusable, label_of, shown
 from glassbert.text.characters import is_chinese
 
 _TAG = re.compile(r"O|([BIMELSU])(?:[-_](.+))?")
@@ -92,7 +92,7 @@ def _parse(tag: str) -> tuple[str, str]:
     match = _TAG.fullmatch(tag)
     if match is None:
         raise Unusable(f"tag {shown(tag)}; expected O, or B- I- M- E- L- S- U- and a label")
-    return match[1] or "O", match[2] or _WITHOUT_LABEL
+    return match[1] or "O", label_of(match[2] or _WITHOUT_LABEL)
 
 
 def tagged_text(

@@ -9,7 +9,7 @@ from glassbert.data.examples import BadRow, ReadOptions
 from glassbert.data.rows.columns import check_roles, find_columns
 from glassbert.data.rows.formats import Format, detect_format, format_of_path
 from glassbert.data.rows.lines import Ahead, Lines, open_lines
-from glassbert.data.rows.record import Notes, Record
+from glassbert.data.rows.record import Notes, Record, shown
 from glassbert.data.rows.schema import Schema
 from glassbert.errors import UserError
 
@@ -79,7 +79,7 @@ class Source:
                 never_seen -= {self.columns[role] for role in self.columns if role in columns_of[names]}
             yield Record(item.where, {role: item.values[name] for role, name in columns_of[names].items()})
         if never_seen and not self.is_stream:
-            raise UserError(f"{self.name}: no object has {sorted(never_seen)[0]!r}; see data.columns")
+            raise UserError(f"{self.name}: no object has {shown(sorted(never_seen)[0])}; see data.columns")
 
 
 def open_source(schema: Schema[Any], path: Path, options: ReadOptions, notes: Notes) -> Source:

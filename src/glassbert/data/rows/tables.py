@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from glassbert.data.examples import BadRow
 from glassbert.data.rows.columns import (
     Roles,
+    column_number,
     find_columns,
     guess_columns,
     is_number,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from glassbert.data.rows.source import Source
 
 _SAMPLE_ROWS = 200
+_SHOWN_CELLS = 20
 _DELIMITERS = (",", "\t", ";")
 # A quote that is never closed swallows all that follows: it is reported once the cell is this long.
 _LONGEST_CELL = 1 << 24
@@ -88,6 +90,8 @@ def _records(rows: Iterator[_Row], columns: dict[str, int], num_columns: int) ->
             yield BadRow(row.where, row.problem)
         elif len(row.cells) != num_columns:
             yield BadRow(row.where, f"{len(row.cells)} columns, expected {num_columns}")
+        elif any("\0" in row.cells[column] for column in columns.values()):
+            yield BadRow(row.where, "a NUL character; if the file is UTF-16, convert it to UTF-8")
         else:
             yield Record(row.where, {role: row.cells[column] for role, column in columns.items()})
 
@@ -131,10 +135,10 @@ def _delimiter(lines: Lines, notes: Notes) -> str:
 def _has_header(roles: Roles, rows: list[list[str]], given: dict[str, str], name: str) -> bool:
     """Return whether the first row is a header: usual names, or words above a column of numbers."""
     first = rows[0]
-    by_name = [column for column in given.values() if not column.isdecimal()]
+    by_name = [column for column in given.values() if column_number(column) is None]
     for column in by_name:
         if named(column, first) is None:
-            raise UserError(f"{name}: no column {column!r}; the first row is {', '.join(map(shown, first))}")
+            raise UserError(f"{name}: no column {shown(column)}; the first row is {_listed(first)}")
     if by_name:
         return True
     others = [row for row in rows[1:] if len(row) == len(first)]
@@ -158,7 +162,7 @@ def _named_columns(
     """Return the columns of a table with a header; those of unknown names by elimination, or by ``rows``."""
     for column in given.values():
         if named(column, names) is None:
-            raise UserError(f"{name}: no column {column!r}; the columns are {', '.join(map(shown, names))}")
+            raise UserError(f"{name}: no column {shown(column)}; the columns are {_listed(names)}")
     found = find_columns(roles, names, given)
     if rows and found:
         found |= take_what_is_left(roles, found, names)
@@ -167,16 +171,16 @@ def _named_columns(
     for role in roles.required:
         if role not in found:
             raise DataError(
-                f"{name}: none of the columns {', '.join(map(shown, names))} is known as the {role}; "
+                f"{name}: none of the columns {_listed(names)} is known as the {role}; "
                 f"name it with --set data.columns.{role}=NAME"
             )
     for column in found.values():
         if names.count(column) > 1:
-            raise DataError(f"{name}: two columns are named {column!r}; give each a name of its own")
+            raise DataError(f"{name}: two columns are named {shown(column)}; give each a name of its own")
     notes.say("columns: " + ", ".join(f"{role} = {shown(column)}" for role, column in found.items()))
     unused = [column for column in names if column not in found.values()]
     if unused:
-        notes.say("columns that are not used: " + ", ".join(map(shown, unused)))
+        notes.say("columns that are not used: " + _listed(unused))
     return {role: names.index(column) for role, column in found.items()}
 
 
@@ -185,7 +189,7 @@ def _numbered_columns(
 ) -> dict[str, int]:
     """Return the columns of a table without a header."""
     num_columns = len(rows[0])
-    columns = {role: int(column) for role, column in given.items()}
+    columns = {role: number for role, name in given.items() if (number := column_number(name)) is not None}
     for role, column in columns.items():
         if column >= num_columns:
             raise UserError(f"{name}: data.columns.{role}={column}; the columns are 0 to {num_columns - 1}")
@@ -196,7 +200,7 @@ def _numbered_columns(
     elif not given:
         columns = guess_columns(roles, rows) or {}
     if not all(role in columns for role in roles.required):
-        cells = ", ".join(f"{number}: {shown(cell)}" for number, cell in enumerate(rows[0]))
+        cells = ", ".join(f"{number}: {shown(cell)}" for number, cell in enumerate(rows[0][:_SHOWN_CELLS]))
         wanted = (*roles.required, *roles.optional[:1])
         raise DataError(
             f"{name}: {num_columns} columns without a header, and it is unclear what they hold ({cells}); "
@@ -204,3 +208,8 @@ def _numbered_columns(
         )
     notes.say("no header: " + ", ".join(f"column {column} is the {role}" for role, column in columns.items()))
     return columns
+
+
+def _listed(cells: list[str]) -> str:
+    """Return the first cells for a message."""
+    return ", ".join(map(shown, cells[:_SHOWN_CELLS]))

@@ -9,6 +9,7 @@ Answers are a list of {"text", "answer_start"}, a list of strings, {"text": [...
 in the `datasets` library, or one string. Their places are checked; a wrong one is repaired if possible.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,7 @@ from glassbert.data.rows.schema import Schema
 from glassbert.data.rows.source import Source
 
 # What annotators add to the end of an answer that is cut out of a longer sentence.
+_PLACE = re.compile(r"\s*-?\d{1,18}\s*", re.ASCII)
 _END_MARKS = ".,;:!?\u3002\uff0c\uff1b\uff1a\uff01\uff1f\u3001"
 
 
@@ -154,7 +156,7 @@ def _given_answers(value: Any, start: Any) -> Iterator[tuple[str, int | None]]:
 def _place(start: Any) -> int | None:
     if start is None or start == "":
         return None
-    if isinstance(start, str) and start.strip().lstrip("-").isdecimal():
+    if isinstance(start, str) and _PLACE.fullmatch(start):
         return int(start)
     if isinstance(start, bool) or not isinstance(start, int):
         raise Unusable(f"answer_start is {shown(start)}; expected a number of characters")

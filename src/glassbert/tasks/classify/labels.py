@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassbert.data.examples import Kind, TextExample
+from glassbert.data.rows.columns import is_number
 from glassbert.data.rows.lines import open_lines
 from glassbert.data.rows.record import Notes
 from glassbert.errors import DataError, UserError
@@ -28,10 +29,10 @@ def kind_of(examples: Sequence[TextExample]) -> Kind:
 def label_set(examples: Iterable[TextExample]) -> tuple[str, ...]:
     """Return the labels in the order of the logits: numbers by their value, others as text."""
     found = {label for example in examples for label in example.labels}
-    try:
+    # Not by `float` alone: the place of "nan" among numbers would depend on the order of the set.
+    if all(map(is_number, found)):
         return tuple(sorted(found, key=lambda label: (float(label), label)))
-    except ValueError:
-        return tuple(sorted(found))
+    return tuple(sorted(found))
 
 
 def check_labels(

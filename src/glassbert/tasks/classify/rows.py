@@ -9,12 +9,16 @@ from typing import Any
 from glassbert.data.examples import BadRow, Kind, TextExample
 from glassbert.data.rows.columns import find_columns, is_number
 from glassbert.data.rows.json_rows import label_studio_task
-from glassbert.data.rows.record import Notes, Record, Unusable, shown
+from glassbert.data.rows.record import Notes, Record, Unusable, label_of, shown
 from glassbert.data.rows.schema import Schema
 from glassbert.data.rows.source import Source
 from glassbert.parsing import parse_json
 
 _SEPARATORS = ("|", ";", ",")
+_LONGEST_LIST = 100_000
+"""Characters of a cell that may be a list of labels."""
+_LARGEST_SCORE = 1e15
+"""The square of a larger error comes near the largest number of the training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,8 @@ class TextSchema(Schema[TextExample]):
         row: dict[str, Any] = {role: data[name] for role, name in columns.items() if role in self.required}
         values = [region.get("value") for region in result or []]
         choices = [value["choices"] for value in values if isinstance(value, dict) and "choices" in value]
+        if not all(isinstance(one, list) for one in choices):
+            return BadRow(item.where, f"the choices are {shown(choices)}; expected lists of labels")
         return Record(item.where, {**row, "label": list(chain(*choices)) if choices else None})
 
 
@@ -90,7 +96,8 @@ SCHEMAS = {schema.task: schema for schema in (CLASSIFY, PAIR)}
 def _label(value: Any) -> str | tuple[str, ...] | None:
     if isinstance(value, str):
         text = value.strip()
-        return _listed(text) if text.startswith("[") and text.endswith("]") else text
+        is_list = text.startswith("[") and text.endswith("]") and len(text) <= _LONGEST_LIST
+        return _listed(text) if is_list else text
     if value is None:
         return None
     if isinstance(value, dict) and isinstance(value.get("choices"), list):
@@ -114,11 +121,13 @@ def _listed(text: str) -> str | tuple[str, ...]:
 
 def _names(values: Sequence[Any]) -> tuple[str, ...]:
     names = tuple(_name(value) for value in values)
+    seen: set[str] = set()
     for name in names:
         if not name:
             raise Unusable("an empty label")
-        if names.count(name) > 1:
+        if name in seen:
             raise Unusable(f"label {shown(name)} is given twice; expected a list of the labels that apply")
+        seen.add(label_of(name))
     return names
 
 
@@ -189,7 +198,7 @@ def _read_label(
         label = label[0]
     if not label:
         raise Unusable("no label, though other rows have one")
-    return ((label,), None) if kind == "single" else ((), _number(label))
+    return ((label_of(label),), None) if kind == "single" else ((), _number(label))
 
 
 def _split(cell: str, separator: str | None) -> tuple[str, ...]:
@@ -200,6 +209,8 @@ def _split(cell: str, separator: str | None) -> tuple[str, ...]:
 def _number(cell: str) -> float:
     if not is_number(cell):
         raise Unusable(f"the score is {shown(cell)}; expected a number")
+    if abs(float(cell)) > _LARGEST_SCORE:
+        raise Unusable(f"the score is {shown(cell)}; expected at most {_LARGEST_SCORE:g}: scale the scores")
     return float(cell)
 
 
@@ -208,7 +219,7 @@ def _kind_of(cells: Sequence[str], lists: Sequence[tuple[str, ...]], is_score: b
     if lists:
         return "multi" if any(len(labels) != 1 for labels in lists) else "single"
     num_numbers = sum(map(is_number, cells))
-    if is_score and num_numbers * 2 > len(cells):
+    if is_score and (num_numbers + sum(map(_is_not_finite, cells))) * 2 > len(cells):
         return "regression"
     if num_numbers == len(cells) and any(not float(cell).is_integer() for cell in cells):
         notes.say(
@@ -228,6 +239,11 @@ def _kind_of(cells: Sequence[str], lists: Sequence[tuple[str, ...]], is_score: b
     if with_comma:
         notes.say("some labels hold ',', read as one label; set data.kind=multi if they are several")
     return "single"
+
+
+def _is_not_finite(cell: str) -> bool:
+    """Return whether a cell holds what a computation writes instead of a number."""
+    return cell.lstrip("+-").casefold() in ("nan", "inf", "infinity")
 
 
 def _separator(cells: Sequence[str]) -> str | None:

@@ -22,7 +22,7 @@ from glassbert.data.rows.columns import find_columns
 from glassbert.data.rows.conll import looks_like_conll
 from glassbert.data.rows.json_rows import label_studio_task
 from glassbert.data.rows.lines import Lines
-from glassbert.data.rows.record import Notes, Record, Unusable, nearest_place, shown, text_of
+from glassbert.data.rows.record import Notes, Record, Unusable, label_of, nearest_place, shown, text_of
 from glassbert.data.rows.schema import Schema
 from glassbert.data.rows.schemes import TagScheme, join_tokens, tagged_text
 from glassbert.data.rows.source import Source
@@ -237,7 +237,7 @@ def _span(text: str, raw: _RawSpan, notes: Notes) -> Span:
         start, end = place, place + len(raw.words)
     if not 0 <= start < end <= len(text):
         raise Unusable(f"a span from {start} to {end} in a text of {len(text)} characters")
-    return Span(start, end, str(label).strip())
+    return Span(start, end, label_of(str(label).strip()))
 
 
 def _is_count(value: Any) -> bool:
