@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from glassbert.data.corpus.build import build_corpus
+from glassbert.data.corpus.reader import Corpus
 from glassbert.errors import DataError, UserError
 from glassbert.evaluation.evaluate import evaluate
 from glassbert.inference.loading import load
-from glassbert.runs.pretrain import PretrainRecipe
+from glassbert.runs.pretrain import PretrainRecipe, make_trainable
 from glassbert.runs.recipe import read_recipe, write_recipe
 from glassbert.runs.run import carry_out
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.wordpiece.tokenizer import Tokenizer
+from glassbert.training.status import Status
 
 LANGUAGES = {"en": "abcdefgh", "zh": "stuvwxyz"}
 PHASES = [{"until": 0.3, "batch_tokens": 128}, {"until": 0.7}, {"until": 1.0, "max_length": 48}]
@@ -64,6 +67,11 @@ def ignore(line: str) -> None:
     """Log nothing."""
 
 
+def stop(status: Status) -> None:
+    """Ask the run to stop, as SIGTERM does."""
+    signal.raise_signal(signal.SIGTERM)
+
+
 def test_a_run_in_phases_resumes_bit_for_bit(corpus: Path, tmp_path: Path) -> None:
     finished = carry_out(recipe(corpus), tmp_path / "straight", log=ignore)
     assert finished.step == 10
@@ -72,12 +80,31 @@ def test_a_run_in_phases_resumes_bit_for_bit(corpus: Path, tmp_path: Path) -> No
             recipe(corpus),
             tmp_path / "stopped",
             log=ignore,
-            on_status=lambda status: signal.raise_signal(signal.SIGTERM),
+            on_status=stop,
         )
     assert not result.is_finished
     assert carry_out(recipe(corpus), tmp_path / "stopped", log=ignore).is_finished
     for name in ("last/model.safetensors", "metrics.jsonl"):
         assert (tmp_path / "straight" / name).read_bytes() == (tmp_path / "stopped" / name).read_bytes()
+
+
+def test_tokens_that_begin_as_vectors_of_the_corpus_are_computed_once_and_resume_bit_for_bit(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = recipe(corpus, model={"token_vectors": True})
+    made = make_trainable(started, Corpus.open(corpus))
+    plain = make_trainable(recipe(corpus), Corpus.open(corpus))
+    of_text = made.module.bert.encoder.embeddings.token.weight.detach()
+    is_special = [id_ in made.tokenizer.vocabulary.special_ids for id_ in range(len(of_text))]
+    rows = plain.module.bert.encoder.embeddings.token.weight.detach()
+    assert torch.equal(of_text[is_special], rows[is_special])
+    sizes = of_text[[not special for special in is_special]].square().mean(dim=1).sqrt()
+    torch.testing.assert_close(sizes, torch.full_like(sizes, 0.02))
+    straight = carry_out(started, tmp_path / "straight", log=ignore)
+    result = carry_out(started, tmp_path / "stopped", log=ignore, on_status=stop)
+    assert not result.is_finished
+    monkeypatch.setattr("glassbert.runs.pretrain.token_vectors", None)  # not asked for again
+    assert carry_out(started, tmp_path / "stopped", log=ignore).metrics == straight.metrics
 
 
 def test_phases_and_rates_are_written_and_read_back(corpus: Path, tmp_path: Path) -> None:

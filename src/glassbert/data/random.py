@@ -34,6 +34,7 @@ class Draw(IntEnum):
     SAMPLED_TOKEN = 13
     BATCH_ORDER = 14
     HELD_OUT = 15
+    DIRECTIONS = 16
 
 
 def bits(seed: int, draw: Draw, *keys: Keys) -> NDArray[np.uint64]:

@@ -5,12 +5,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import torch
+
 from glassbert.config import BertConfig, preset
 from glassbert.data.corpus.manifest import HELD_OUT
 from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.batches import PretrainBatch
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
 from glassbert.data.pretraining.phases import Batches, Phase, PhasedBatches, stretches
+from glassbert.data.pretraining.token_vectors import token_vectors
 from glassbert.errors import UserError
 from glassbert.messages import Log
 from glassbert.model.bert import Bert
@@ -24,13 +27,18 @@ from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.objectives.registry import make_objective, objective_type
 from glassbert.tasks.pretraining import Pretrain
 from glassbert.text.wordpiece.tokenizer import Tokenizer
+from glassbert.training.checkpoint import checkpoints
 from glassbert.training.settings import TrainSettings
 from glassbert.typed import check_keys, settings_from
 
 DEFAULT_PRESET = "mini"
-MODEL_FIELDS: Mapping[str, Any] = {**get_type_hints(BertConfig), "neighbour_heads": bool}
-"""What `[model]` may set: the config, and whether a fresh model's first heads look at neighbours; see
-`look_at_neighbours`."""
+MODEL_FIELDS: Mapping[str, Any] = {
+    **get_type_hints(BertConfig),
+    "neighbour_heads": bool,
+    "token_vectors": bool,
+}
+"""What `[model]` may set: the config, and how a fresh model starts: with heads that look at neighbours
+(`look_at_neighbours`), with tokens that begin as vectors of the corpus (`token_vectors`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,15 +107,21 @@ class PretrainRecipe:
         if self.data.held_out is not None:
             corpora["held_out"] = Corpus.open(self.data.held_out)
         return SingleRun(
-            trainable=make_trainable(self, **corpora),
+            trainable=make_trainable(self, **corpora, has_weights=bool(checkpoints(out))),
             settings=self.train,
             data={name: _fingerprint(corpus) for name, corpus in corpora.items()},
             has_best=False,
         )
 
 
-def make_trainable(recipe: PretrainRecipe, corpus: Corpus, held_out: Corpus | None = None) -> Pretrain:
-    """Return the model and its objective on both corpora."""
+def make_trainable(
+    recipe: PretrainRecipe, corpus: Corpus, held_out: Corpus | None = None, *, has_weights: bool = False
+) -> Pretrain:
+    """Return the model and its objective on both corpora.
+
+    Args:
+        has_weights: Whether a checkpoint will replace the first weights, so that they may be any.
+    """
     tokenizer = corpus.tokenizer()
     objective = make_objective(recipe.objective, tokenizer.vocabulary)
     batches = make_batches(recipe, corpus, objective)
@@ -115,6 +129,8 @@ def make_trainable(recipe: PretrainRecipe, corpus: Corpus, held_out: Corpus | No
     model = make_model(recipe, len(tokenizer.vocabulary))
     if recipe.model.start is not None:
         corpus.check_fits(Tokenizer.load(recipe.model.start))
+    elif recipe.model.fields.get("token_vectors") and not has_weights:
+        _start_from_text(model, corpus, recipe.train.seed)
     return Pretrain(
         model,
         tokenizer,
@@ -163,6 +179,7 @@ def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
         return _started_model(recipe, vocab_size)
     fields = dict(recipe.model.fields)
     has_neighbour_heads = fields.pop("neighbour_heads", False)
+    fields.pop("token_vectors", None)  # these need the corpus
     shape = preset(recipe.model.preset or DEFAULT_PRESET, **{"vocab_size": vocab_size, **fields})
     _check_length(shape, recipe)
     if shape.vocab_size < vocab_size:
@@ -174,6 +191,15 @@ def make_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
     if has_neighbour_heads:
         look_at_neighbours(model)
     return model
+
+
+@torch.no_grad()
+def _start_from_text(model: Bert, corpus: Corpus, seed: int) -> None:
+    """Give tokens that are alike in the corpus rows that are alike; the others keep their random rows."""
+    table = model.encoder.embeddings.token.weight  # (V, D)
+    vectors = torch.from_numpy(token_vectors(corpus, len(table), table.shape[1], seed=seed))
+    is_known = vectors.any(dim=1)
+    table[is_known] = model.config.encoder.initializer_range * vectors[is_known]
 
 
 def _started_model(recipe: PretrainRecipe, vocab_size: int) -> Bert:
