@@ -44,7 +44,8 @@ ARROWS = {
     "reports": {*_TASKS, "evaluation"},
     "glassbox": {*_RUNS, "runs", "reports"},
     "extension": _TASKS,
-    "cli": {*_TOP, "demo"},
+    "serve": {*_TASKS, "inference"},
+    "cli": {*_TOP, "serve", "demo"},
     "demo": {*_TOP, "glassbert"},
 }
 # The types of what the methods of a loaded model return that are built on top of it (`EXTENSIONS` there).

@@ -70,6 +70,7 @@ PUBLIC = [
     "register",
     "register_format",
     "segmenter",
+    "serve",
     "trace",
     "train",
     "write_report",
@@ -90,7 +91,8 @@ def test_type_checkers_see_the_names_that_users_get() -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert seen == {name: f"glassbert.{home}" for name, home in glassbert._HOMES.items()}
+    expected = {name: f"glassbert.{home}" for name, home in glassbert._HOMES.items()}
+    assert seen == expected | dict.fromkeys(glassbert._PACKAGES, "glassbert")
 
 
 TRAINED_ON = {"steps": 1, "log_every": 1}

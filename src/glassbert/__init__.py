@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from glassbert.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from glassbert import serve as serve
     from glassbert.config import PRESETS as PRESETS
     from glassbert.config import BertConfig as BertConfig
     from glassbert.config import ModelConfig as ModelConfig
@@ -118,10 +119,15 @@ _HOMES = {
     "write_report": "reports.page",
 }
 
-__all__ = sorted([*_HOMES, "__version__"])
+# Public names that are packages themselves.
+_PACKAGES = ("serve",)
+
+__all__ = sorted([*_HOMES, *_PACKAGES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"glassbert.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'glassbert' has no attribute {name!r}")
     return getattr(import_module(f"glassbert.{_HOMES[name]}"), name)

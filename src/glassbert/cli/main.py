@@ -20,6 +20,7 @@ from glassbert.cli import (
     params,
     predict,
     pretrain,
+    serve,
     tokenize,
     train,
     translate,
@@ -57,6 +58,7 @@ def build_app() -> cyclopts.App:
     app.command(embed.embed)
     app.command(why.why)
     app.command(translate.translate)
+    app.command(serve.app)
     app.command(convert.convert)
     app.command(lab.lab)
     _add_common_options(app)
@@ -72,20 +74,20 @@ def _add_common_options(app: cyclopts.App) -> None:
     def launch(
         *words: Annotated[str, cyclopts.Parameter(show=False, allow_leading_hyphen=True)],
         online: Annotated[bool, cyclopts.Parameter(show_default=False)] = False,
-    ) -> None:
+    ) -> int | None:
         """Run a verb.
 
         Args:
             online: Let MODEL be a name on the Hugging Face hub; without it, nothing uses the network.
         """
         with hub_names(allowed=online):
-            app(words, exit_on_error=False, print_error=False)
+            return app(words, exit_on_error=False, print_error=False)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb and return its exit code."""
     try:
-        build_app().meta(argv, exit_on_error=False, print_error=False)
+        code = build_app().meta(argv, exit_on_error=False, print_error=False)
         sys.stdout.flush()  # here, where a closed pipe is not yet an error
     except cyclopts.CycloptsError as error:
         return _fail(" ".join(str(error).split()), EXIT_USAGE)
@@ -99,7 +101,7 @@ def main(argv: list[str] | None = None) -> int:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), EXIT_USAGE)
     except KeyboardInterrupt:
         return _fail("interrupted", EXIT_INTERRUPTED)
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _fail(message: str, exit_code: int) -> int:

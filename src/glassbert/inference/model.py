@@ -172,7 +172,7 @@ class Model(Loaded):
         if top < 1:
             raise UserError(f"top={top}; expected at least 1 candidate")
         encoding = self.tokenize([text])[0]
-        places = self._masks(text, encoding)
+        places = self.mask_places(text, encoding)
         pieces = self.tokenizer.vocabulary.pieces
         with torch.inference_mode():
             batch = Batch.from_lists([encoding.ids], [encoding.segments])
@@ -310,7 +310,7 @@ class Model(Loaded):
     def _task_name(self) -> str | None:
         return self.run.get("task", {}).get("name") or task_of_head(self.config.head)
 
-    def _masks(self, text: str, encoding: Encoding) -> list[int]:
+    def mask_places(self, text: str, encoding: Encoding) -> list[int]:
         """Return where the masks of ``text`` are in its encoding; none of them may have been cut."""
         mask_id = self.tokenizer.vocabulary.mask_id
         places = [index for index, token in enumerate(encoding.ids) if token == mask_id]

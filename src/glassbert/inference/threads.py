@@ -32,14 +32,14 @@ def map_batches(work: Callable[[Item], Result], batches: Sequence[Item]) -> Iter
 @lru_cache(maxsize=1)
 def _workers(number: int) -> ThreadPoolExecutor:
     """Return a pool whose threads compute alone; all other threads keep their setting."""
-    pool = ThreadPoolExecutor(number, "glassbert", initializer=_compute_alone)
+    pool = ThreadPoolExecutor(number, "glassbert", initializer=compute_alone)
     all_started = Barrier(number)
     list(pool.map(lambda _: all_started.wait(), range(number)))
     torch.set_num_threads(number)
     return pool
 
 
-def _compute_alone() -> None:
+def compute_alone() -> None:
     """Let torch compute on this thread alone when this thread asks.
 
     The setting belongs to the thread that makes it. But torch reads it on first use, and takes the latest

@@ -184,9 +184,14 @@ class Translator(Loaded):
         *,
         with_alignment: bool = False,
         chunk_size: int = CHUNK_SIZE,
+        first_index: int = 0,
     ) -> Iterator[Translation]:
-        """Yield the translation of each text, in order, with ``chunk_size`` texts in memory at a time."""
-        settings, done = settings or self.usual_settings(), 0
+        """Yield the translation of each text, in order, with ``chunk_size`` texts in memory at a time.
+
+        Args:
+            first_index: Index of the first text in a longer stream, on which sampling depends.
+        """
+        settings, done = settings or self.usual_settings(), first_index
         for chunk in grouped(texts, max_items=chunk_size, max_characters=CHUNK_CHARACTERS):
             yield from self._translated(chunk, settings, done, with_alignment)
             done += len(chunk)

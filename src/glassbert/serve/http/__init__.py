@@ -1,0 +1,1 @@
+"""The HTTP foundation: what any server of ours needs, whatever it serves."""

@@ -1,0 +1,193 @@
+"""The life of a server: bind first, be ready later, drain before the end."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import uvicorn
+
+from glassbert.errors import UserError
+from glassbert.serve.http.guard import GuardedProtocol
+from glassbert.serve.http.log import Log
+
+MAX_CONNECTIONS = 1024
+IDLE_SECONDS = 75
+"""Longer than a proxy keeps a connection: it must not send a request into one that is just being closed."""
+POLL_SECONDS = 0.02
+
+
+class Backend(Protocol):
+    """What does the work behind an app."""
+
+    def start(self) -> None:
+        """Get ready; runs on a thread while the socket is open already."""
+
+    def reload(self) -> None:
+        """Read again what may have changed; an error leaves everything as it was."""
+
+    def leave(self) -> None:
+        """Say to probes that no more requests should come."""
+
+    def refuse(self) -> None:
+        """Accept no new request."""
+
+    def is_idle(self) -> bool:
+        """Return whether all accepted requests are answered."""
+
+    def stop(self) -> None:
+        """End what is left."""
+
+    def has_given_up(self) -> bool:
+        """Return whether only a new process can help."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binding:
+    """Where a server listens, and how it ends."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    """0: any free port."""
+    drain_delay: float = 0.0
+    """Seconds to go on accepting after SIGTERM, until a load balancer has noticed."""
+    drain_timeout: float = 25.0
+    """Seconds for accepted requests to be answered."""
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a listening socket; one that systemd opened for this process comes first."""
+    if os.environ.get("LISTEN_PID") == str(os.getpid()) and int(os.environ.get("LISTEN_FDS", "0")) >= 1:
+        return socket.socket(fileno=3)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen(2048)
+    except (OSError, OverflowError) as error:
+        bound.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(
+            f"cannot listen on {host}:{port}: {reason}; choose another --port or --host"
+        ) from None
+    return bound
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn without its own handling of signals, which closes the socket at once."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+class Server:
+    """An app, its backend and its socket."""
+
+    def __init__(
+        self,
+        app: Any,
+        backend: Backend,
+        binding: Binding,
+        log: Log,
+        *,
+        on_bound: Callable[[str], None] = lambda address: None,
+    ) -> None:
+        self.backend, self.binding, self.log, self.on_bound = backend, binding, log, on_bound
+        self._uvicorn = _Uvicorn(
+            uvicorn.Config(
+                app,
+                http=GuardedProtocol,
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                log_level="critical",
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=MAX_CONNECTIONS,
+                timeout_keep_alive=IDLE_SECONDS,
+                timeout_graceful_shutdown=5,
+            )
+        )
+        self._num_signals = 0
+        self._failure: BaseException | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def run(self) -> int:
+        """Serve until a signal or until the backend gives up; return the exit code."""
+        listening = bind(self.binding.host, self.binding.port)
+        host, port = listening.getsockname()[:2]
+        self.on_bound(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        asyncio.run(self._serve(listening))
+        if self._failure is not None:
+            raise self._failure
+        if self.backend.has_given_up():
+            self.log.event("compute threads died again and again; start the server again")
+            return 1
+        return 0
+
+    async def _serve(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self.end)
+            loop.add_signal_handler(signal.SIGHUP, lambda: self._spawn(self._reload()))
+        self._spawn(self._start())
+        self._spawn(self._watch())
+        await self._uvicorn.serve(sockets=[listening])
+        await loop.run_in_executor(None, self.backend.stop)
+        for task in list(self._tasks):
+            task.cancel()
+
+    def end(self) -> None:
+        """Drain and end; asked a second time, end now."""
+        self._num_signals += 1
+        if self._num_signals > 1:
+            os._exit(130)
+        self._spawn(self._drain())
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _start(self) -> None:
+        try:
+            await asyncio.to_thread(self.backend.start)
+            self.log.event("ready")
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self._failure = error
+            self._uvicorn.should_exit = True
+
+    async def _reload(self) -> None:
+        try:
+            await asyncio.to_thread(self.backend.reload)
+            self.log.event("reloaded")
+        except Exception as error:
+            # A message of ours would name folders, which have no place in the log.
+            self.log.event("not reloaded; the models from before still answer", failure=type(error).__name__)
+
+    async def _drain(self) -> None:
+        self.log.event("draining")
+        loop = asyncio.get_running_loop()
+        self.backend.leave()
+        await asyncio.sleep(self.binding.drain_delay)
+        self.backend.refuse()
+        ends_at = loop.time() + self.binding.drain_timeout
+        while loop.time() < ends_at and not self.backend.is_idle():
+            await asyncio.sleep(POLL_SECONDS)
+        self._uvicorn.should_exit = True
+
+    async def _watch(self) -> None:
+        while not self.backend.has_given_up():
+            await asyncio.sleep(1.0)
+        self._uvicorn.should_exit = True

@@ -1,0 +1,290 @@
+"""The models at work: texts are tokenised on one thread, wait in the queue, are computed on others."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from glassbert.errors import UserError
+from glassbert.inference.devices import Place
+from glassbert.serve import runner
+from glassbert.serve.cores import num_cores
+from glassbert.serve.http.body import Disconnected
+from glassbert.serve.http.log import Log
+from glassbert.serve.http.problems import Problem
+from glassbert.serve.metrics import Metrics
+from glassbert.serve.problems import problem_of
+from glassbert.serve.questions import Question
+from glassbert.serve.queue import Batch, Limits, Queue
+from glassbert.serve.rows import AnyRow
+from glassbert.serve.served import Served
+from glassbert.serve.settings import ServeSettings
+from glassbert.serve.tickets import Expired, Failure, Part, Ticket
+from glassbert.serve.workers import Hooks, Workers
+
+SLICE = 32
+"""Texts that are tokenised at a time, so that a small request need not wait for all texts of a large one."""
+CHARACTERS_PER_TOKEN = 4
+"""For a first guess of how long a request takes, before it is tokenised."""
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who asks, how long they wait, and how they leave."""
+
+    client: str
+    receive: Receive
+    patience_s: float | None = None
+
+
+class Service:
+    """The served models, their queue and their threads."""
+
+    def __init__(
+        self,
+        folders: Mapping[str, str],
+        settings: ServeSettings,
+        place: Place,
+        log: Log,
+        metrics: Metrics,
+    ) -> None:
+        self.folders, self.settings, self.place, self.log, self.metrics = (
+            folders,
+            settings,
+            place,
+            log,
+            metrics,
+        )
+        self.models: dict[str, Served] = {}
+        self.num_threads = settings.threads or num_cores()
+        limits = Limits(
+            timeout_s=settings.timeout, max_timeout_s=settings.max_timeout, max_wait_s=settings.max_wait
+        )
+        self.queue = Queue(limits, num_workers=self.num_threads)
+        hooks = Hooks(
+            prepare=runner.prepare_thread,
+            use_cores=(lambda number: None) if settings.exact else runner.use_cores,
+            on_batch=self._count_batch,
+            on_failure=self._log_failure,
+            on_death=lambda error: log.event("compute thread died", failure=type(error).__name__),
+        )
+        self.workers = Workers(self.queue, self.num_threads, hooks)
+        self._tokeniser = ThreadPoolExecutor(1, "glassbert-tokenise")
+        self._num_bytes = 0
+
+    def start(self) -> None:
+        """Load all models, measure them, start the compute threads."""
+        for name, folder in self.folders.items():
+            self._take_in(self._loaded(name, folder))
+        usual = torch.get_num_threads()
+        self.workers.start()
+        torch.set_num_threads(usual)  # for threads of others; ours have their own setting
+        threading.Thread(target=self._read_digests, daemon=True).start()
+
+    def reload(self) -> None:
+        """Load all models again, then put them in place; if one cannot be loaded, nothing changes."""
+        for new in [self._loaded(name, folder) for name, folder in self.folders.items()]:
+            self._take_in(new)
+        self._read_digests()
+
+    def stop(self) -> None:
+        """End what waits and stop the threads."""
+        self.workers.stop()
+        self._tokeniser.shutdown(wait=False, cancel_futures=True)
+
+    async def ask(
+        self,
+        served: Served,
+        question: Question,
+        items: Sequence[Any],
+        asker: Asker,
+        *,
+        should_stream: bool = False,
+    ) -> "Answer":
+        """Return the answer for ``items``, which may still have to wait for its rows.
+
+        Args:
+            should_stream: Whether rows are wanted one by one; a text that fails then ends only its row.
+        """
+        loop = asyncio.get_running_loop()
+        guess = sum(_num_characters(item) for item in items) // CHARACTERS_PER_TOKEN
+        is_small = len(items) <= 4
+        try:
+            self.queue.check(
+                min(guess, len(items) * served.max_length),
+                model=served.name,
+                client=asker.client,
+                patience_s=asker.patience_s,
+                small=is_small,
+            )
+            started = self.queue.clock()
+            parts: list[Part] = []
+            for first in range(0, len(items), SLICE):
+                some = items[first : first + SLICE]
+                parts += await loop.run_in_executor(self._tokeniser, question.parts, some, first)
+            answer = Answer(self.queue, parts, served.name, asker, should_stream)
+            answer.tokenise_s = self.queue.clock() - started
+            self.queue.submit(answer.ticket)
+        except Failure as failure:
+            raise problem_of(failure) from None
+        return answer
+
+    def hold(self, num_bytes: int) -> None:
+        """Count the body of a request that is being worked on; refuse it if there are too many of them."""
+        self._num_bytes += num_bytes
+        if self._num_bytes > self.settings.max_queued_bytes:
+            headers = {"retry-after": "1", "retry-after-ms": "1000"}
+            raise Problem(429, "Overloaded", "too many large requests at once; try again", headers=headers)
+
+    def let_go(self, num_bytes: int) -> None:
+        """Count it no more."""
+        self._num_bytes -= num_bytes
+
+    async def on_tokeniser(self, work: Callable[[], Any]) -> Any:
+        """Return what ``work`` returns; it runs on the tokeniser's thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._tokeniser, work)
+
+    def _loaded(self, name: str, folder: str) -> Served:
+        served = Served.load(name, folder, self.place, is_exact=self.settings.exact)
+        found: list[tuple[float, int]] = []
+        failures: list[BaseException] = []
+
+        def measure() -> None:
+            try:
+                runner.prepare_thread()
+                found.append(served.measure(self.settings.batch_ms / 1000))
+            except BaseException as error:
+                failures.append(error)
+
+        # On a thread of its own: a compute thread has another setting than the one that loads.
+        usual = torch.get_num_threads()
+        thread = threading.Thread(target=measure)
+        thread.start()
+        thread.join()
+        torch.set_num_threads(usual)
+        if failures:
+            raise UserError(f"{name}: the model loads but cannot compute ({type(failures[0]).__name__})")
+        served.speed, served.budget = found[0][0], self.settings.batch_tokens or found[0][1]
+        return served
+
+    def _take_in(self, served: Served) -> None:
+        self.queue.set_model(served.name, tokens_per_s=served.speed, budget=served.budget)
+        self.models[served.name] = served
+
+    def _read_digests(self) -> None:
+        for served in list(self.models.values()):
+            served.read_sha256()
+
+    def _count_batch(self, batch: Batch, seconds: float) -> None:
+        self.metrics.batch(len(batch.units), batch.tokens, seconds)
+
+    def _log_failure(self, error: Exception) -> None:
+        self.log.event("the model failed on a text", failure=type(error).__name__)
+
+
+class Answer:
+    """The rows of a request, as they come."""
+
+    def __init__(
+        self, queue: Queue, parts: Sequence[Part], model: str, asker: Asker, should_stream: bool
+    ) -> None:
+        self.queue, self.asker = queue, asker
+        self.tokenise_s = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._has_news = asyncio.Event()
+        self._should_stream = should_stream
+        self.ticket = Ticket(
+            parts,
+            model=model,
+            client=asker.client,
+            patience_s=asker.patience_s,
+            notify=self._notify,
+            stops_at_error=not should_stream,
+        )
+
+    async def rows(self) -> list[AnyRow]:
+        """Return the row of each text; raise `Problem` if there is none."""
+        async with self._watching() as until:
+            await until(lambda: self.ticket.is_over)
+        if self.ticket.error:
+            raise problem_of(self.ticket.error)
+        return [part.row for part in self.ticket.parts]
+
+    async def stream(self) -> AsyncIterator[AnyRow | None]:
+        """Yield the row of each text, in order, as soon as it is there; None for one that failed."""
+        async with self._watching() as until:
+            for part in self.ticket.parts:
+                await until(lambda part=part: part.is_done or self.ticket.is_over)  # type: ignore[misc]
+                if not part.is_done:
+                    assert self.ticket.error
+                    raise problem_of(self.ticket.error)
+                yield part.row
+
+    @property
+    def queue_s(self) -> float:
+        """Seconds until the first unit was taken."""
+        return (self.ticket.taken_at or self.queue.clock()) - self.ticket.submitted_at
+
+    @property
+    def infer_s(self) -> float:
+        """Seconds since then."""
+        return self.queue.clock() - (self.ticket.taken_at or self.queue.clock())
+
+    def _notify(self, index: int | None) -> None:
+        """Wake the event loop; called by compute threads."""
+        if index is None or self._should_stream:
+            try:
+                self._loop.call_soon_threadsafe(self._has_news.set)
+            except RuntimeError:
+                return  # the loop has ended, and with it whoever waited
+
+    def _watching(self) -> "_Watch":
+        return _Watch(self)
+
+
+class _Watch:
+    """While an answer is awaited: notices that the client leaves, or that its time is up."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer, self.ticket, self.queue = answer, answer.ticket, answer.queue
+
+    async def __aenter__(self) -> Callable[[Callable[[], bool]], Awaitable[None]]:
+        self._left = asyncio.ensure_future(_leaves(self.answer.asker.receive))
+        return self._until
+
+    async def __aexit__(self, *error: object) -> None:
+        self._left.cancel()
+        self.queue.cancel(self.ticket)  # does nothing if it is over
+
+    async def _until(self, is_met: Callable[[], bool]) -> None:
+        news = self.answer._has_news
+        while not is_met():
+            news.clear()
+            if is_met():
+                return
+            waiter = asyncio.ensure_future(news.wait())
+            left_s = self.ticket.expires_at - self.queue.clock()
+            await asyncio.wait({waiter, self._left}, timeout=max(left_s, 0), return_when="FIRST_COMPLETED")
+            waiter.cancel()
+            if self._left.done():
+                raise Disconnected
+            if self.queue.clock() >= self.ticket.expires_at:
+                self.queue.cancel(self.ticket, Expired())
+
+
+async def _leaves(receive: Receive) -> None:
+    """Return when the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _num_characters(item: Any) -> int:
+    if isinstance(item, str):
+        return len(item)
+    return sum(len(part) if isinstance(part, str) else CHARACTERS_PER_TOKEN for part in item)

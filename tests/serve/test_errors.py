@@ -1,0 +1,340 @@
+"""Every refusal has its status in every dialect, in the dialect's own form, and gives nothing away."""
+
+import asyncio
+import io
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassbert.serve.front import Front
+from glassbert.serve.http.keys import Hosts, Keys
+from glassbert.serve.http.log import Log
+from glassbert.serve.settings import ServeSettings
+from helpers.asgi import Client, Response
+from helpers.fake_work import Deadly, Held, Picky
+
+# For each dialect: a path, the field of the texts, and what the error object must hold.
+DIALECTS: dict[str, tuple[str, str]] = {
+    "tei": ("/models/fill/embed", "inputs"),
+    "openai": ("/models/fill/v1/embeddings", "input"),
+    "cohere": ("/models/fill/v2/embed", "texts"),
+    "native": ("/models/fill/tasks/embed", "inputs"),
+    "hf": ("/models/fill/feature-extraction", "inputs"),
+}
+
+
+def message_of(response: Response, dialect: str) -> str:
+    """Return the message of an error where clients of the dialect look for it."""
+    body = response.json()
+    if dialect == "openai":
+        assert set(body["error"]) == {"message", "type", "param", "code"}
+        return body["error"]["message"]
+    if dialect == "cohere":
+        return body["message"]
+    assert isinstance(body["error_type"], str)
+    return body["error"]
+
+
+CASES: dict[str, tuple[Any, int, str]] = {
+    "not JSON": (b"{", 400, "not valid JSON"),
+    "not UTF-8": (b'{"$": ["\xff"]}', 400, "not valid JSON"),
+    "deep": (b"[" * 100_000, 422, "expected object"),
+    "a list": ([], 422, "expected object"),
+    "a number": ({"$": 5}, 422, "$.$"),
+    "an object in the list": ({"$": ["a", {"x": 1}]}, 422, "$.$[1]"),
+    "no field": ({}, 422, "missing required field"),
+    "empty list": ({"$": []}, 400, "at least one text"),
+    "empty text": ({"$": ["a", ""]}, 400, "$.$[1]"),
+    "too many": ({"$": ["a"] * 2049}, 422, "2049 texts; expected at most 2048"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("dialect", [name for name in DIALECTS if name != "hf"])
+def test_a_body_that_cannot_be_used(dialect: str, case: str, client: Client) -> None:
+    path, field = DIALECTS[dialect]
+    content, status, message = CASES[case]
+    if isinstance(content, dict):
+        content = {name.replace("$", field): value for name, value in content.items()}
+    elif isinstance(content, bytes):
+        content = content.replace(b"$", field.encode())
+    response = client.post(path, content)
+    assert response.status == status
+    assert message.replace("$.$", f"$.{field}") in message_of(response, dialect)
+
+
+def test_a_body_must_be_json_by_its_type_and_not_compressed(client: Client) -> None:
+    for headers in ({"content_type": "text/plain"}, {"content_encoding": "gzip"}):
+        response = client.post("/models/fill/embed", {"inputs": "a"}, **headers)
+        assert response.status == 415
+        assert response.headers["connection"] == "close"
+
+
+def test_a_body_that_is_too_long_is_not_read(folders: dict[str, str]) -> None:
+    with served(folders, "fill", max_body_bytes=100) as front:
+        response = Client(front).post("/embed", {"inputs": "a" * 200})
+        assert response.status == 413
+        assert response.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/predict", 424),
+        ("/tasks/tag", 400),
+        ("/v1/rerank", 400),
+        ("/rerank", 424),
+        ("/tag", 400),
+        ("/embed_sparse", 424),
+    ],
+)
+def test_a_task_that_the_model_lacks_names_the_right_route(path: str, status: int, client: Client) -> None:
+    body = {"inputs": "a", "query": "q", ("documents" if "v1" in path else "texts"): ["a"]}
+    response = client.post(f"/models/fill{path}", body)
+    assert response.status == status
+    assert any(word in response.body.decode() for word in ("/fill", "one label", "/embed"))
+
+
+def test_unknown_models_routes_and_methods(client: Client) -> None:
+    assert client.post("/models/nope/embed", {"inputs": "a"}).status == 404
+    unknown = client.post("/v1/embeddings", {"input": "a", "model": "nope"})
+    assert unknown.status == 404
+    assert unknown.json()["error"]["code"] == "model_not_found"
+    assert client.get("/nothing").status == 404
+    wrong = client.get("/embed")
+    assert wrong.status == 405
+    assert wrong.headers["allow"] == "POST"
+
+
+def test_with_one_model_any_name_means_it(folders: dict[str, str]) -> None:
+    with served(folders, "fill") as front:
+        answer = Client(front).post("/v1/embeddings", {"input": "a", "model": "text-embedding-3-small"})
+        assert answer.status == 200
+        assert answer.json()["model"] == "fill"
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ({"inputs": [[5, 60]]}, "id 60"),
+        ({"inputs": "a", "dimensions": 0}, "$.dimensions"),
+        ({"inputs": "a", "dimensions": 33}, "$.dimensions"),
+        ({"inputs": "a " * 50, "truncate": False}, "$.inputs[0]: more than the 40 tokens"),
+        ({"inputs": ["a", [5]]}, "only texts"),
+        ({"inputs": "a", "prompt_name": "query"}, "$.prompt_name"),
+        ({"inputs": "a", "truncation_direction": "up"}, "$.truncation_direction"),
+    ],
+)
+def test_values_outside_their_limits_are_named(body: Any, where: str, client: Client) -> None:
+    response = client.post("/models/fill/embed", body)
+    assert response.status == 422
+    assert where in response.json()["error"]
+
+
+class served:  # noqa: N801
+    """A server of its own over some of the small models."""
+
+    def __init__(self, folders: dict[str, str], *names: str, keys: str = "", **changes: Any) -> None:
+        given = {"threads": 1, "timeout": 60, "max_wait": 60, "batch_tokens": 64, **changes}
+        self.lines = io.StringIO()
+        self.front = Front(
+            {name: folders[name] for name in names},
+            ServeSettings(**given),
+            read_keys=lambda: Keys.of(keys.splitlines(), "keys") if keys else Keys(),
+            hosts=Hosts.allowed("127.0.0.1"),
+            log=Log(self.lines),
+        )
+
+    def __enter__(self) -> Front:
+        self.front.start()
+        return self.front
+
+    def __exit__(self, *error: object) -> None:
+        self.front.stop()
+
+
+def test_without_a_key_only_probes_are_answered(folders: dict[str, str]) -> None:
+    with served(folders, "fill", keys="alice secret-of-alice\nbob secret-of-bob") as front:
+        client = Client(front)
+        for path in ("/livez", "/readyz", "/health"):
+            assert client.get(path).status == 200
+        for path in ("/info", "/metrics", "/openapi.json", "/nothing", "/models/fill/info"):
+            refused = client.get(path)
+            assert refused.status == 401
+            assert refused.headers["www-authenticate"] == "Bearer"
+        assert client.post("/embed", {"inputs": "a"}).status == 401
+        for wrong in (
+            "Bearer secret-of-eve",
+            "secret-of-bob",
+            "Basic secret-of-bob",
+            "Bearer ",
+            "Bearer \u00e9",
+        ):
+            assert client.post("/embed", {"inputs": "a"}, authorization=wrong).status == 401
+        right = client.post("/embed", {"inputs": "a"}, authorization="bearer secret-of-bob")
+        assert right.status == 200
+
+
+def test_a_foreign_host_is_refused(folders: dict[str, str]) -> None:
+    with served(folders, "fill") as front:
+        client = Client(front)
+        assert client.get("/health", host="evil.example").status == 403
+        for name in ("localhost:80", "127.0.0.1:8080", "[::1]:8080", "LOCALHOST"):
+            assert client.get("/health", host=name).status == 200
+
+
+def test_overload_says_when_to_come_back_and_the_server_recovers(folders: dict[str, str]) -> None:
+    with served(folders, "fill", max_wait=2.0) as front:
+        assert front.service
+        held, queue = Held(), front.service.queue
+        queue.set_model("fill", tokens_per_s=1.0, budget=64)
+        front.service.models["fill"].__dict__["embed_group"] = held  # instead of the model
+
+        async def flood() -> Response:
+            client = Client(front)
+            first = asyncio.ensure_future(client.sent("POST", "/embed", {"inputs": "a b c d"}, {}))
+            while not held.has_started.is_set():
+                await asyncio.sleep(0.01)
+            refused = await client.sent("POST", "/v1/embeddings", {"input": "a"}, {})
+            held.may_end.set()
+            assert (await first).status == 424  # an echo is no vector
+            return refused
+
+        refused = asyncio.run(flood())
+        assert refused.status == 429
+        assert int(refused.headers["retry-after"]) >= 1
+        assert refused.headers["retry-after-ms"] == refused.headers["retry-after"] + "000"
+        assert refused.json()["error"]["type"] == "rate_limit_error"
+
+
+def test_a_deadline_that_passes_is_504_and_the_client_should_not_try_again(folders: dict[str, str]) -> None:
+    with served(folders, "fill") as front:
+        assert front.service
+        held = Held()
+        front.service.models["fill"].__dict__["embed_group"] = held
+        late = Client(front).post("/embed", {"inputs": "a"}, x_request_timeout_ms="50")
+        held.may_end.set()
+        assert late.status == 504
+        assert late.headers["x-should-retry"] == "false"
+        assert "glassbert_deadline_total 1" in front.metrics.render()
+
+
+def test_a_text_on_which_the_model_fails_is_424_with_its_place_and_no_reason(folders: dict[str, str]) -> None:
+    server = served(folders, "fill")
+    with server as front:
+        assert front.service
+        front.service.models["fill"].__dict__["embed_group"] = FailsOnLong()
+        response = Client(front).post("/embed", {"inputs": ["a", "b c d e f g"]})
+        assert response.status == 424
+        assert response.json()["error"] == "$.inputs[1]: the model has no answer for this text"
+        assert "secret" not in server.lines.getvalue()
+
+
+class FailsOnLong(Picky):
+    """Fails on every sequence of more than five tokens."""
+
+    def run(self, payloads: Any) -> Any:
+        import numpy as np
+
+        if any(len(one.ids) > 5 for one in payloads):
+            raise RuntimeError("secret text")
+        return [np.ones(4, dtype=np.float32) for _ in payloads]
+
+
+def test_a_dead_thread_is_503_for_its_requests_and_the_next_is_answered(folders: dict[str, str]) -> None:
+    with served(folders, "fill") as front:
+        assert front.service
+        right = front.service.models["fill"].embed_group
+        front.service.models["fill"].__dict__["embed_group"] = Deadly()
+        client = Client(front)
+        dead = client.post("/embed", {"inputs": "a"})
+        assert dead.status == 503
+        assert "retry-after" in dead.headers
+        front.service.models["fill"].__dict__["embed_group"] = right
+        assert client.post("/embed", {"inputs": "a"}).status == 200
+        assert "glassbert_worker_restarts_total 1" in front.metrics.render()
+
+
+def test_a_client_that_leaves_is_not_computed_for(folders: dict[str, str]) -> None:
+    with served(folders, "fill") as front:
+        assert front.service
+        held, service = Held(), front.service
+        service.models["fill"].__dict__["embed_group"] = held
+
+        async def leave() -> None:
+            client, leaves = Client(front), asyncio.Event()
+            running = asyncio.ensure_future(client.sent("POST", "/embed", {"inputs": "a"}, {}))
+            while not held.has_started.is_set():
+                await asyncio.sleep(0.01)
+            waiting = asyncio.ensure_future(client.sent("POST", "/embed", {"inputs": ["b"] * 9}, {}, leaves))
+            while not service.queue.state().num_units:
+                await asyncio.sleep(0.01)
+            leaves.set()
+            await waiting
+            assert service.queue.state().num_units == 0
+            held.may_end.set()
+            assert (await running).status == 424  # an echo is no vector
+
+        asyncio.run(leave())
+        assert len(held.batches) == 1
+        assert "glassbert_cancelled_total 1" in front.metrics.render()
+
+
+def test_logs_hold_neither_texts_nor_paths_nor_keys(folders: dict[str, str]) -> None:
+    server = served(folders, "fill", keys="bob secret-of-bob")
+    with server as front:
+        client = Client(front, {"authorization": "Bearer secret-of-bob"})
+        client.post("/embed", {"inputs": "telltale"}, x_request_id="mine-1")
+        client.post("/embed/telltale", {"inputs": "telltale"})
+        client.post("/embed", {"inputs": ["telltale", ""]})
+    lines = server.lines.getvalue()
+    assert "mine-1" in lines
+    assert '"key": "bob"' in lines
+    for secret in ("telltale", "secret", folders["fill"]):
+        assert secret not in lines
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["inputs", "text", "x"]), inner)
+    ),
+    max_leaves=6,
+)
+PATHS = [
+    "/models/fill/embed",
+    "/models/fill/tasks/fill",
+    "/models/classify/predict",
+    "/models/tag/tag",
+    "/models/answer/answer",
+    "/models/pair/tasks/pair",
+    "/models/rerank/rerank",
+    "/models/fill/tokenize",
+    "/models/fill/decode",
+    "/models/fill/v1/embeddings",
+    "/models/fill/v2/embed",
+    "/models/rerank/v1/rerank",
+]
+FIELDS = ["inputs", "input", "texts", "documents", "query", "ids", "top", "model", "parameters", "truncate"]
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(PATHS), st.dictionaries(st.sampled_from(FIELDS), json_values, max_size=4))
+def test_no_body_breaks_the_server(front: Front, path: str, body: dict[str, Any]) -> None:
+    response = Client(front).post(path, body)
+    assert response.status in (200, 400, 404, 413, 422, 424)
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(PATHS), st.binary(max_size=40))
+def test_no_bytes_break_the_server(front: Front, path: str, body: bytes) -> None:
+    assert Client(front).post(path, body).status in (200, 400, 422)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000)
+@given(st.sampled_from(PATHS), st.dictionaries(st.sampled_from(FIELDS), json_values, max_size=4))
+def test_ten_thousand_bodies_do_not_break_the_server(front: Front, path: str, body: dict[str, Any]) -> None:
+    assert Client(front).post(path, body).status in (200, 400, 404, 413, 422, 424)
