@@ -291,7 +291,7 @@ def test_logs_hold_neither_texts_nor_paths_nor_keys(folders: dict[str, str]) -> 
         client.post("/embed", {"inputs": ["telltale", ""]})
     lines = server.lines.getvalue()
     assert "mine-1" in lines
-    assert '"key": "bob"' in lines
+    assert '"key":"bob"' in lines
     for secret in ("telltale", "secret", folders["fill"]):
         assert secret not in lines
 
