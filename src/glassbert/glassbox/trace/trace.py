@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from glassbert.errors import ModelError, UserError
+from glassbert.glassbox.trace.diff import TraceDiff, diff
 from glassbert.glassbox.trace.graph import Step
 from glassbert.glassbox.trace.record import GRAD
 from glassbert.glassbox.trace.storage import Array, Slot, StoredTensors, TensorFile
@@ -152,6 +153,10 @@ class Trace:
         words += [f"tensors={len(self)}", f"megabytes={self.nbytes / 1e6:.1f}"]
         words += [f"differentiated={self.info.differentiated!r}"] if self.info.differentiated else []
         return f"Trace({', '.join(words)})"
+
+    def diff(self, other: "Trace") -> TraceDiff:
+        """Return where this trace and another one part: of another text, model or moment of training."""
+        return diff(self, other)
 
     def to_json(self) -> dict[str, Any]:
         """Return all but the numbers: tokens, offsets, config, model, graph."""
