@@ -114,6 +114,7 @@ CALLS: dict[str, Callable[[Callable[[str], Any]], Any]] = {
     "Tokenizer.load": lambda at: gb.Tokenizer.load(at("bert")),
     "Tokenizer.save": lambda at: gb.Tokenizer.load(at("bert")).save(at("new")),
     "Trace.load": lambda at: gb.Trace.load(at("trace.safetensors")),
+    "Trace.to_html": lambda at: gb.Trace.load(at("trace.safetensors")).to_html(at("new.html")),
     "Trace.save": lambda at: gb.Trace.load(at("trace.safetensors")).save(at("new.safetensors")),
     "Translator": lambda at: gb.Translator(
         gb.load(at("translator")).network, gb.load(at("translator")).tokenizer, folder=at("translator")

@@ -22,6 +22,7 @@ from glassbert.cli import (
     pretrain,
     serve,
     tokenize,
+    trace,
     train,
     translate,
     vocab,
@@ -49,6 +50,7 @@ def build_app() -> cyclopts.App:
     app.command(vocab.app)
     app.command(tokenize.tokenize)
     app.command(params.params)
+    app.command(trace.app)
     app.command(corpus.app)
     app.command(pretrain.pretrain)
     app.command(train.build_app())

@@ -9,10 +9,23 @@ from glassbert.reports.markup import Markup, tag
 MAX_ROWS = 25
 
 
-def document(title: str, header: Markup, sections: Iterable[str], *, language: str = "en") -> str:
-    """Return a whole page: no scripts, nothing loaded from elsewhere, light and dark."""
+def document(
+    title: str,
+    header: Markup,
+    sections: Iterable[str],
+    *,
+    language: str = "en",
+    own_style: str = "",
+    has_pictures: bool = False,
+) -> str:
+    """Return a whole page: no scripts, nothing loaded from elsewhere, light and dark.
+
+    Args:
+        own_style: What the page adds to the style of all pages.
+        has_pictures: Let the page show pictures that it holds itself.
+    """
     # The policy forbids what the page does not need: whatever its texts say, nothing is run or fetched.
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    policy = "default-src 'none'; style-src 'unsafe-inline'" + ("; img-src data:" if has_pictures else "")
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -20,7 +33,7 @@ def document(title: str, header: Markup, sections: Iterable[str], *, language: s
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("title", title),
-        tag("style", style()),
+        tag("style", Markup(style() + own_style)),
     )
     body = tag("body", header, tag("main", *sections))
     return f"<!doctype html>\n{tag('html', head, body, lang=language)}\n"

@@ -6,7 +6,7 @@ from html import escape
 
 # Control characters except tab and line ends, changes of the writing direction, lone surrogates.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_VOID = frozenset({"meta", "br"})
+_VOID = frozenset({"meta", "br", "img"})
 
 
 class Markup(str):

@@ -29,23 +29,26 @@ class Selection:
 
     def keeps(self, name: str) -> bool:
         """Return whether a tensor is kept."""
-        plain = name.removeprefix(GRAD)
-        if self.names and not any(fnmatchcase(name, one) or fnmatchcase(plain, one) for one in self.names):
+        if self.names and not any(_fits(name, pattern) for pattern in self.names):
             return False
-        block = _block_of(plain)
+        block = _block_of(name.removeprefix(GRAD))
         return self.layers is None or block is None or block in self.layers
 
     def of(self, slots: Sequence[Slot]) -> tuple[Slot, ...]:
         """Return the places that are kept; refuse patterns and blocks that fit nothing."""
         known = [slot.name for slot in slots]
         for pattern in self.names:
-            if not any(fnmatchcase(name, pattern) for name in known):
+            if not any(_fits(name, pattern) for name in known):
                 raise UserError(no_such_name(pattern, known))
         blocks = {block for name in known if (block := _block_of(name)) is not None}
         for layer in self.layers or ():
             if layer not in blocks:
                 raise UserError(f"layer {layer}: this model has {len(blocks)} blocks, numbered from 0")
         return tuple(slot for slot in slots if self.keeps(slot.name))
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return fnmatchcase(name, pattern) or fnmatchcase(name.removeprefix(GRAD), pattern)
 
 
 def _block_of(name: str) -> int | None:

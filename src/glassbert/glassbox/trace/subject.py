@@ -111,7 +111,7 @@ def _index(word: str, size: int, dim: str, names: list[str], target: object) -> 
         index = size
     if not -size <= index < size:
         hint = f", or one of {', '.join(names[:8])}" if 0 < len(names) <= 8 else ""
-        raise UserError(f"target={target!r}: {word!r} is not a {dim} from 0 to {size - 1}{hint}")
+        raise UserError(f"target={target!r}: {word!r} is no place on the axis {dim}, 0 to {size - 1}{hint}")
     return index % size
 
 

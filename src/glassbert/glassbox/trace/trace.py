@@ -12,11 +12,13 @@ import numpy as np
 from glassbert.errors import ModelError, UserError
 from glassbert.glassbox.trace.diff import TraceDiff, diff
 from glassbert.glassbox.trace.graph import Step
+from glassbert.glassbox.trace.page import fragment, page
 from glassbert.glassbox.trace.record import GRAD
 from glassbert.glassbox.trace.storage import Array, Slot, StoredTensors, TensorFile
 from glassbert.glassbox.trace.subject import Reading, Weights, no_such_name
+from glassbert.glassbox.trace.words import WORDS, Language
 from glassbert.parsing import FormatError, json_text, parse_json
-from glassbert.storage import new_file, write_json
+from glassbert.storage import new_file, write_atomically, write_json
 from glassbert.typed import record_from
 from glassbert.version import __version__
 
@@ -161,6 +163,21 @@ class Trace:
     def to_json(self) -> dict[str, Any]:
         """Return all but the numbers: tokens, offsets, config, model, graph."""
         return asdict(self.info)
+
+    def to_html(self, path: str | Path, *, language: Language = "en", overwrite: bool = False) -> None:
+        """Write one HTML file of at most 5 MB that needs nothing else; large tensors are shown in part.
+
+        Args:
+            language: Of the page: en or zh.
+            overwrite: Replace a file that exists.
+        """
+        if language not in WORDS:
+            raise UserError(f"language={language!r}; expected one of {', '.join(WORDS)}")
+        check_new(path, overwrite=overwrite)
+        write_atomically(Path(path), page(self, language).encode("utf-8"))
+
+    def _repr_html_(self) -> str:
+        return fragment(self)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a .safetensors file, and its JSON beside it; each is there as a whole or not at all.
