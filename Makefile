@@ -9,7 +9,7 @@ DEV_INSTALLED := $(VENV)/.installed-dev
 BENCH_INSTALLED := $(VENV)/.installed-bench
 BENCHMARKS := $(filter-out benchmarks/worker.py,$(wildcard benchmarks/*.py))
 
-.PHONY: help demo check format test test-slow bench clean
+.PHONY: help demo check format test test-slow fuzz bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show what can be made
@@ -48,6 +48,9 @@ test: $(DEV_INSTALLED)  ## The test suite: offline, on the CPU
 
 test-slow: $(DEV_INSTALLED)  ## The long comparisons on large corpora
 	$(BIN)/pytest -q -m slow
+
+fuzz: $(DEV_INSTALLED)  ## Hostile bytes at every door, for FUZZ_MINUTES (5)
+	PYTHONPATH=tests $(BIN)/python -m fuzz
 
 bench: $(BENCH_INSTALLED)  ## Ours and the peers, side by side (close other programs first)
 	missed=0; for script in $(BENCHMARKS); do $(BIN)/python $$script || missed=1; done; exit $$missed

@@ -26,6 +26,7 @@ from glassbert.model_names import model_folder
 from glassbert.storage import read_json, write_atomically, write_json
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
 from glassbert.text.wordpiece.tokenizer import Tokenizer
+from glassbert.typed import typed
 from glassbert.version import __version__
 
 TranslatorNetwork = Transformer | Lstm
@@ -63,7 +64,10 @@ class ModelFolder(ABC):
     def run(self) -> dict[str, Any]:
         """What run.json says of how the model came to be, its task above all; empty if there is none."""
         path = self.path / "run.json"
-        return read_json(path) if path.is_file() else {}
+        run = read_json(path) if path.exists() else {}
+        for name in ("task", "recipe"):
+            typed(run.get(name, {}), Mapping[str, Any], f"{path}: {name}", error=ModelError)
+        return run
 
     @property
     @abstractmethod

@@ -31,6 +31,7 @@ from glassbert.tasks.partial_embedding import PartlyTrainedEmbedding, used_rows,
 from glassbert.tasks.registry import task_class, task_of_head
 from glassbert.tasks.task import LOWER_IS_BETTER, Input, P, Task
 from glassbert.text.wordpiece.tokenizer import Tokenizer
+from glassbert.typed import record_from, typed
 
 TOKENS = "encoder.embeddings.token"
 
@@ -217,7 +218,15 @@ def load_task(
             f"{folder}: a model with a {config.head!r} head has no task; fine-tune it with `glassbert train`"
         )
     limit = min(config.encoder.max_position_embeddings, tokenizer.max_length)
-    task = task_class(name).from_run(name, run, tokenizer, config, max_length=limit)
+    source = f"{folder / 'run.json'}: task"
+    try:
+        kind = task_class(typed(name, str, "name"))
+        record_from(kind.saved, run, source, error=ModelError)
+        task = kind.from_run(name, run, tokenizer, config, max_length=limit)
+    except ModelError:
+        raise
+    except UserError as error:
+        raise ModelError(f"{source}: {error}") from None
     if task.extra is not None:
         weights = {
             name.removeprefix("extra."): tensor for name, tensor in _extra_in(companions, folder).items()

@@ -21,6 +21,7 @@ from glassbert.metrics.report import Report
 from glassbert.metrics.thresholds import Acceptance
 from glassbert.model.bert import Output
 from glassbert.tasks.registry import schema_of
+from glassbert.tasks.saved import SavedTask
 from glassbert.tasks.settings import TaskSettings
 from glassbert.text.windows import Window
 from glassbert.text.wordpiece.tokenizer import Tokenizer
@@ -109,6 +110,8 @@ class Task(ABC, Generic[E, P]):
     """Weights beyond those of BERT, such as the transitions of a CRF; saved in a file of their own."""
 
     usual_metric: ClassVar[str] = "f1"
+    saved: ClassVar[type[SavedTask]] = SavedTask
+    """The types of what `to_run` returns: they are checked before `from_run` is called."""
 
     @classmethod
     @abstractmethod
@@ -152,7 +155,7 @@ class Task(ABC, Generic[E, P]):
     def saved_fields(run: Mapping[str, Any], max_length: int) -> dict[str, Any]:
         """Return the fields of a task that `to_run` saves for every task."""
         return {
-            "max_length": min(max_length, run.get("max_length", max_length)),
+            "max_length": min(max_length, run.get("max_length") or max_length),
             "temperature": run.get("temperature", 1.0),
             "thresholds": run.get("thresholds", {}),
         }

@@ -44,6 +44,7 @@ from glassbert.tasks.answer.spans import (
     merge_spans,
     window_target,
 )
+from glassbert.tasks.saved import SavedAnswer
 from glassbert.tasks.task import HeadSpec, Input, Task, Tuning, with_specials
 from glassbert.text.alignment import as_offsets, characters_of_pieces, shares_character
 from glassbert.text.characters import is_chinese
@@ -73,6 +74,8 @@ class Extract(Task[AnswerExample, AnswerPrediction]):
     """Whether a question may have no answer, because some in training had none."""
     threshold: float = 0.0
     """The no-answer score above which there is no answer."""
+
+    saved = SavedAnswer
 
     @classmethod
     def for_training(

@@ -36,6 +36,7 @@ from glassbert.tasks.classify.predictions import ClassPrediction
 from glassbert.tasks.classify.rows import CLASSIFY, PAIR, SCHEMAS, TextSchema
 from glassbert.tasks.classify.settings import ClassifySettings
 from glassbert.tasks.long_text import text_inputs
+from glassbert.tasks.saved import SavedClassify
 from glassbert.tasks.task import HeadSpec, Input, Task, Tuning
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
@@ -65,6 +66,8 @@ class Classify(Task[TextExample, ClassPrediction]):
     """With any number of labels: the probability from which on a label is given."""
     takes_any: bool = False
     """True for foreign checkpoints, whose config does not say whether inputs are texts or pairs."""
+
+    saved = SavedClassify
 
     @classmethod
     def for_training(

@@ -27,6 +27,7 @@ from glassbert.metrics.thresholds import threshold_for
 from glassbert.model.bert import Output
 from glassbert.model.crf import Chains, Crf
 from glassbert.model.layout import Layout
+from glassbert.tasks.saved import SavedTag
 from glassbert.tasks.tag.decode import Decoder, weakest_scores
 from glassbert.tasks.tag.labels import check_labels, right_spans, survey
 from glassbert.tasks.tag.mistakes import mistake
@@ -54,6 +55,8 @@ class Tag(Task[TagExample, TagPrediction]):
     """Whether spans begin and end where words do, because all spans in training did."""
     extra: Crf | None = None
     """Scores for tags that follow each other."""
+
+    saved = SavedTag
 
     @classmethod
     def for_training(

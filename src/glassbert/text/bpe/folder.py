@@ -1,11 +1,11 @@
 """The vocabulary files of a translator's folder: `tokenizer.json` and what transformers needs beside it."""
 
 from pathlib import Path
-from typing import Any
 
 from glassbert.errors import ModelError
 from glassbert.storage import read_json, write_atomically, write_json
 from glassbert.text.bpe.pieces import END, PAD, UNKNOWN, WORD, Merge, check_pieces
+from glassbert.typed import shown
 
 DEFAULT_MAX_LENGTH = 512
 
@@ -33,8 +33,12 @@ def read_subwords(folder: str | Path) -> tuple[list[str], list[Merge], int]:
     folder = Path(folder)
     path = folder / _ENGINE
     engine = read_json(path)
-    model: dict[str, Any] = engine.get("model") or {}
-    pattern = ((engine.get("pre_tokenizer") or {}).get("pattern") or {}).get("Regex")
+    model = engine.get("model")
+    model = model if isinstance(model, dict) else {}
+    try:
+        pattern = engine["pre_tokenizer"]["pattern"]["Regex"]
+    except (KeyError, TypeError, IndexError):
+        pattern = None
     expected = {
         "model.type": (model.get("type"), "BPE"),
         "model.byte_fallback": (model.get("byte_fallback"), True),
@@ -43,14 +47,17 @@ def read_subwords(folder: str | Path) -> tuple[list[str], list[Merge], int]:
     for key, (found, wanted) in expected.items():
         if found != wanted:
             raise ModelError(
-                f"{path}: {key} is {found!r}; only {wanted!r} is supported, as `train translate` writes it"
+                f"{path}: {key} is {shown(found)}; only {wanted!r} is supported, "
+                "as `train translate` writes it"
             )
     settings = read_json(folder / _CONFIG)
     try:
         by_id = {int(id_): str(piece) for piece, id_ in model["vocab"].items()}
         merges = [(str(left), str(right)) for left, right in model["merges"]]
         max_length = int(settings.get("model_max_length", DEFAULT_MAX_LENGTH))
-    except (KeyError, ValueError, TypeError, AttributeError):
+        if not max_length >= 1:
+            raise ValueError(max_length)
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         raise ModelError(
             f"{path}: model.vocab or model.merges is damaged, or model_max_length in {_CONFIG}; "
             "download the folder again"

@@ -6,6 +6,7 @@ model was trained with, so that is an error, except in rows that no text can rea
 """
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,15 @@ from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.wordpiece.dead_rows import dead_pieces
 from glassbert.text.wordpiece.settings import DEFAULT_MAX_LENGTH, MAX_CHARACTERS_PER_WORD, TokenizerSettings
 from glassbert.text.wordpiece.words import WordSplitter
+from glassbert.typed import shown, typed
 
 _VOCABULARY, _CONFIG, _ENGINE = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
 _MODEL_FILES = ("config.json", "bert_config.json", "model.safetensors", "pytorch_model.bin")
 _SPECIAL_KEYS = dict(
     zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS, strict=True)
 )
+
+_TABLES = Sequence[Mapping[str, Any]]
 
 # What transformers writes for "no limit is known" is 10^30.
 _LARGEST_MAX_LENGTH = 10**9
@@ -41,7 +45,7 @@ def read_folder(folder: str | Path) -> tuple[Vocabulary, TokenizerSettings, tupl
         _check_engine(engine, folder / _ENGINE)
     engine_pieces = _engine_pieces(engine, folder / _ENGINE) if engine else None
     vocabulary = _read_vocabulary(folder, engine_pieces)
-    normalizer = engine.get("normalizer") or {}
+    normalizer = _table(engine, "normalizer", folder / _ENGINE)
 
     def setting(key: str, engine_key: str) -> bool | None:
         return _setting(folder, config, normalizer, key, engine_key)
@@ -108,7 +112,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _engine_pieces(engine: Mapping[str, Any], path: Path) -> tuple[str, ...]:
     """Return the pieces in `tokenizer.json` by id."""
-    ids: dict[str, int] = engine["model"]["vocab"]
+    ids = typed(engine["model"]["vocab"], Mapping[str, int], f"{path}: model.vocab", error=ModelError)
     pieces = tuple(sorted(ids, key=lambda piece: ids[piece]))
     if [ids[piece] for piece in pieces] != list(range(len(ids))):
         raise ModelError(f"{path}: the ids in model.vocab do not run from 0 without gaps")
@@ -149,7 +153,9 @@ def _differences(
 
 def _check_engine(engine: Mapping[str, Any], path: Path) -> None:
     """Refuse a `tokenizer.json` that does anything other than BERT does."""
-    model, normalizer = engine.get("model") or {}, engine.get("normalizer") or {}
+    model, normalizer, pre_tokenizer = (
+        _table(engine, name, path) for name in ("model", "normalizer", "pre_tokenizer")
+    )
     expected = {
         "model.type": (model.get("type", "WordPiece"), "WordPiece"),
         "model.unk_token": (model.get("unk_token"), "[UNK]"),
@@ -160,19 +166,33 @@ def _check_engine(engine: Mapping[str, Any], path: Path) -> None:
         ),
         "normalizer.type": (normalizer.get("type"), "BertNormalizer"),
         "normalizer.clean_text": (normalizer.get("clean_text"), True),
-        "pre_tokenizer.type": ((engine.get("pre_tokenizer") or {}).get("type"), "BertPreTokenizer"),
+        "pre_tokenizer.type": (pre_tokenizer.get("type"), "BertPreTokenizer"),
     }
     for key, (found, wanted) in expected.items():
-        if found != wanted:
-            raise ModelError(f"{path}: {key} is {found!r}; only {wanted!r} is supported, as BERT has it")
+        if found != wanted or type(found) is not type(wanted):
+            raise ModelError(f"{path}: {key} is {shown(found)}; only {wanted!r} is supported, as BERT has it")
     if not isinstance(model.get("vocab"), dict):
         raise ModelError(f"{path}: model.vocab is missing; expected an object from piece to id")
-    for token in engine.get("added_tokens") or ():
-        if token.get("content") not in SPECIALS or model["vocab"].get(token["content"]) != token.get("id"):
+    added = typed(engine.get("added_tokens") or (), _TABLES, f"{path}: added_tokens", error=ModelError)
+    for token in added:
+        content, id_ = token.get("content"), token.get("id")
+        if not _is_special(content) or model["vocab"].get(content) != id_:
             raise ModelError(
-                f"{path}: added token {token.get('content')!r} (id {token.get('id')}) is not supported; "
+                f"{path}: added token {shown(content)} (id {shown(id_)}) is not supported; "
                 f"only {' '.join(SPECIALS)} with their ids of model.vocab are"
             )
+
+
+def _table(content: Mapping[str, Any], name: str, path: Path) -> Mapping[str, Any]:
+    """Return an object within an object; an empty one if it is missing."""
+    found: Mapping[str, Any] = typed(
+        content.get(name) or {}, Mapping[str, Any], f"{path}: {name}", error=ModelError
+    )
+    return found
+
+
+def _is_special(piece: object) -> bool:
+    return isinstance(piece, str) and piece in SPECIALS
 
 
 def _check_specials(config: Mapping[str, Any], folder: Path) -> None:
@@ -181,13 +201,14 @@ def _check_specials(config: Mapping[str, Any], folder: Path) -> None:
         value = config.get(key, special)
         found = value.get("content") if isinstance(value, dict) else value
         if found != special:
-            raise ModelError(f"{folder / _CONFIG}: {key} is {found!r}; only {special!r} is supported")
-    added = [token.get("content") for token in (config.get("added_tokens_decoder") or {}).values()]
+            raise ModelError(f"{folder / _CONFIG}: {key} is {shown(found)}; only {special!r} is supported")
+    decoder = _table(config, "added_tokens_decoder", folder / _CONFIG)
+    added = [token.get("content") if isinstance(token, dict) else token for token in decoder.values()]
     added += list(_read_json(folder / "added_tokens.json"))
     for token in added:
-        if token not in SPECIALS:
+        if not _is_special(token):
             raise ModelError(
-                f"{folder}: added token {token!r} is not supported; "
+                f"{folder}: added token {shown(token)} is not supported; "
                 "put it into the vocabulary with `glassbert vocab extend`"
             )
 
@@ -202,7 +223,7 @@ def _setting(
         if value is None:
             continue
         if not isinstance(value, bool):
-            raise ModelError(f"{folder / name}: {source_key} is {value!r}; expected true or false")
+            raise ModelError(f"{folder / name}: {source_key} is {shown(value)}; expected true or false")
         found[name] = value
     if len(set(found.values())) > 1:
         raise ModelError(
@@ -223,8 +244,10 @@ def _max_length(folder: Path, config: Mapping[str, Any]) -> int:
     for name, limit in limits.items():
         if limit is None:
             continue
-        if isinstance(limit, bool) or not isinstance(limit, int | float) or limit < 1:
-            raise ModelError(f"{folder / name}: the length limit is {limit!r}; expected a positive number")
+        if isinstance(limit, bool) or not isinstance(limit, int | float) or not 1 <= limit < inf:
+            raise ModelError(
+                f"{folder / name}: the length limit is {shown(limit)}; expected a positive number"
+            )
         known.append(int(limit))
     smallest = min(known, default=DEFAULT_MAX_LENGTH)
     return smallest if smallest < _LARGEST_MAX_LENGTH else DEFAULT_MAX_LENGTH
