@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from glassbert.evaluation.evaluate import evaluate as evaluate
     from glassbert.evaluation.result import Evaluation as Evaluation
     from glassbert.glassbox.accounting import params as params
+    from glassbert.glassbox.doctor.examine import doctor as doctor
+    from glassbert.glassbox.doctor.verdict import Diagnosis as Diagnosis
     from glassbert.glassbox.lab.experiment import lab as lab
     from glassbert.glassbox.trace.api import trace as trace
     from glassbert.glassbox.trace.trace import Trace as Trace
@@ -74,6 +76,7 @@ _HOMES = {
     "Corpus": "data.corpus.reader",
     "DataError": "errors",
     "DecodeSettings": "inference.decode",
+    "Diagnosis": "glassbox.doctor.verdict",
     "Embeddings": "inference.embeddings",
     "Encoding": "text.wordpiece.tokenizer",
     "Evaluation": "evaluation.result",
@@ -101,6 +104,7 @@ _HOMES = {
     "build_corpus": "data.corpus.build",
     "check_corpus": "data.corpus.check",
     "convert": "interop.convert",
+    "doctor": "glassbox.doctor.examine",
     "evaluate": "evaluation.evaluate",
     "extend_vocabulary": "interop.extend",
     "lab": "glassbox.lab.experiment",

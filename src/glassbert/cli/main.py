@@ -13,6 +13,7 @@ from glassbert.cli import (
     convert,
     corpus,
     demo,
+    doctor,
     embed,
     evaluate,
     fill,
@@ -59,6 +60,7 @@ def build_app() -> cyclopts.App:
     app.command(fill.fill)
     app.command(embed.embed)
     app.command(why.why)
+    app.command(doctor.doctor)
     app.command(translate.translate)
     app.command(serve.app)
     app.command(convert.convert)

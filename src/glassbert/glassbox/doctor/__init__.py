@@ -1,0 +1,1 @@
+"""What is wrong with a model before anyone blames the data."""

@@ -1,0 +1,103 @@
+"""Checks that one input has one answer: by the fast path and by the formula, alone and in a batch, padded."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassbert.config import LstmConfig
+from glassbert.glassbox.doctor.probes import Probe, still
+from glassbert.glassbox.doctor.verdict import Verdict
+from glassbert.inference.model import Model
+from glassbert.inference.translator import Translator
+from glassbert.model.layout import Batch
+from glassbert.model.tap import Tap
+
+TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
+"""How far two ways to compute may be apart, as a share of the largest number."""
+MOST_DROPOUT = 0.5
+
+
+@torch.no_grad()
+def check_agreement(model: Model | Translator, probe: Probe) -> Iterator[Verdict]:
+    """Yield the verdicts on one model."""
+    network, limit = still(model.network), TOLERANCE[model.precision]
+    fast = model.engine if isinstance(model, Model) else network
+    together = probe.run(fast, probe.batch())
+    if not all(torch.isfinite(one).all() for one in together):
+        yield Verdict(
+            "answers", "fault", "not a number on the probe", "see what is said of its numbers above"
+        )
+        return
+    shown = probe.run(network, probe.batch(), Tap(lambda name, value: value))
+    yield _judged(
+        "fast=formula",
+        together,
+        shown,
+        limit,
+        "the fast path and the formula",
+        "use --precision float32; report it",
+    )
+    alone = [probe.run(fast, probe.batch([one]))[0] for one in probe.ids]
+    advice = "do not trust answers of a batch; report it"
+    yield _judged("batch=single", together, alone, limit, "a batch and single texts", advice)
+    yield _padding(probe, fast, together, limit)
+    yield _training(model, probe)
+
+
+def _judged(
+    check: str, some: Sequence[Tensor], others: Sequence[Tensor], limit: float, what: str, advice: str
+) -> Verdict:
+    apart = _distance(some, others)
+    finding = f"{what} differ by {apart:.1e} of the largest number"
+    return Verdict(check, "ok" if apart <= limit else "fault", finding, "" if apart <= limit else advice)
+
+
+def _distance(some: Sequence[Tensor], others: Sequence[Tensor]) -> float:
+    """Return the largest difference, as a share of the largest number."""
+    pairs = list(zip(some, others, strict=True))
+    largest = max(float(one.abs().max()) for one, _ in pairs)
+    return max(float((one - other).abs().max()) for one, other in pairs) / max(largest, 1e-12)
+
+
+def _padding(probe: Probe, fast: Any, together: Sequence[Tensor], limit: float) -> Verdict:
+    """Compare rectangles whose padding holds different ids."""
+    length = len(probe.longest)
+    mask = torch.tensor([[place < len(one) for place in range(length)] for one in probe.ids])
+    answers = []
+    for filling in (0, probe.longest[-2]):
+        ids = torch.tensor([[*one, *[filling] * (length - len(one))] for one in probe.ids])
+        answers.append(probe.run(fast, Batch.from_padded(ids, mask)))
+    apart = max(_distance(together, one) for one in answers)
+    finding = f"what stands behind a text changes its answer by {apart:.1e} of the largest number"
+    if apart <= limit:
+        return Verdict("padding", "ok", finding)
+    return Verdict("padding", "fault", finding, "check which tokens the mask hides; report it")
+
+
+def _training(model: Model | Translator, probe: Probe) -> Verdict:
+    """Compare passes with and without dropout; those without must agree."""
+    config = model.network.config
+    shape = config if isinstance(config, LstmConfig) else config.encoder
+    probability = float(getattr(shape, "hidden_dropout_prob", 0.0))
+    network = still(model.network)
+    once, again = (probe.run(network, probe.batch()) for _ in range(2))
+    if _distance(once, again) > 1e-6:
+        advice = "something random is on outside of training; report it"
+        return Verdict("train/eval", "fault", "two passes without dropout differ", advice)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        dropped = probe.run(network.train(), probe.batch())
+    mean = sum(float((a - b).abs().mean()) for a, b in zip(once, dropped, strict=True))
+    usual = sum(float(one.abs().mean()) for one in once)
+    figure = (
+        f"dropout {probability:g} changes outputs by {mean / max(usual, 1e-12):.0%}; without it they repeat"
+    )
+    if model.network.training:
+        return Verdict(
+            "train/eval", "warn", f"the network is in training mode; {figure}", "call network.eval()"
+        )
+    if probability >= MOST_DROPOUT:
+        return Verdict("train/eval", "warn", figure, "so much dropout leaves little to learn from")
+    return Verdict("train/eval", "ok", figure)

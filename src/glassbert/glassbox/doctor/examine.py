@@ -1,0 +1,59 @@
+"""`glassbert.doctor`: every check on a model, a verdict each."""
+
+from pathlib import Path
+
+from glassbert.errors import UserError
+from glassbert.glassbox.doctor.activity import check_activity
+from glassbert.glassbox.doctor.agreement import check_agreement
+from glassbert.glassbox.doctor.folder import visit_folder, visit_loaded
+from glassbert.glassbox.doctor.movement import check_movement
+from glassbert.glassbox.doctor.probes import probe_for
+from glassbert.glassbox.doctor.rows import check_data
+from glassbert.glassbox.doctor.verdict import Diagnosis, Verdict
+from glassbert.inference.devices import Device, PrecisionName
+from glassbert.inference.loading import load
+from glassbert.inference.model import Model
+from glassbert.inference.translator import Translator
+
+
+def doctor(
+    model: str | Path | Model | Translator,
+    data: str | Path | None = None,
+    base: str | Path | Model | Translator | None = None,
+    *,
+    device: Device = "auto",
+    precision: PrecisionName = "float32",
+) -> Diagnosis:
+    """Return what is wrong with a model: of its tensors, tokenizer, units, heads, answers, labels, scores.
+
+    A folder that is too damaged to load gets the verdicts that its files allow.
+
+    Args:
+        model: A loaded model, or what `glassbert.load` takes.
+        data: A file of rows of the model's task, labelled or not; for a model without a task, of text.
+        base: The model that it was trained from, to see what moved.
+        device: Where a model that is given by name runs.
+        precision: In which it computes.
+    """
+    if isinstance(model, str | Path):
+        visit = visit_folder(model, {"device": device, "precision": precision})
+        name = str(model)
+    else:
+        visit, name = visit_loaded(model), str(model.folder or "model")
+    verdicts, loaded = visit.verdicts, visit.loaded
+    if loaded is None:
+        waiting = [what for what, given in (("data", data), ("base", base)) if given is not None]
+        verdicts += [Verdict(what, "skipped", "the model cannot be loaded") for what in ("answers", *waiting)]
+        return Diagnosis(name, tuple(verdicts))
+    probe = probe_for(loaded)
+    verdicts += check_activity(loaded, probe)
+    verdicts += check_agreement(loaded, probe)
+    if data is not None:
+        verdicts += check_data(loaded, data)
+    if base is not None:
+        try:
+            other = load(base) if isinstance(base, str | Path) else base
+            verdicts += check_movement(loaded, other)
+        except UserError as error:
+            verdicts.append(Verdict("base", "fault", str(error)))
+    return Diagnosis(name, tuple(verdicts))
