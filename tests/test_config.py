@@ -70,7 +70,7 @@ def test_a_transformer_is_the_published_one_by_default() -> None:
     [
         ({"num_decoder_layers": 0}, "num_decoder_layers=0"),
         ({"eos_token_id": 8000}, "eos_token_id=8000 lies outside vocab_size=8000"),
-        ({"decoder_start_token_id": -1}, "decoder_start_token_id=-1 lies outside"),
+        ({"decoder_start_token_id": -1}, "decoder_start_token_id=-1; expected a whole number of at least 0"),
         ({"decoder_start_token_id": 1}, "are both 1; give them different ids"),
     ],
 )

@@ -1,15 +1,22 @@
 """Every dataclass that is saved beside weights. Field names are those of BERT's official config.json."""
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 from glassbert.errors import UserError
 from glassbert.heads import HEADS, PARTS, Part
 from glassbert.heads import Head as Head
+from glassbert.ranges import Range, ShareBelowOne, VocabularySize
+from glassbert.typed import check_fields
 
 Activation = Literal["gelu", "gelu_new", "relu", "silu"]
 NormPosition = Literal["post", "pre"]
 Positions = Literal["learned", "sinusoidal", "rotary"]
+# Sizes far beyond any model that exists: absurd ones are refused before anything is built.
+TokenId = Annotated[int, Range(0, 2**24)]
+Width = Annotated[int, Range(1, 2**16)]
+Depth = Annotated[int, Range(1, 1000)]
+LengthLimit = Annotated[int, Range(1, 2**20)]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 
 
@@ -17,33 +24,33 @@ ProblemType = Literal["single_label_classification", "multi_label_classification
 class BertConfig:
     """The shape of an encoder."""
 
-    vocab_size: int = 30522
+    vocab_size: VocabularySize = 30522
     """Rows of the token embedding."""
-    hidden_size: int = 768
+    hidden_size: Width = 768
     """Width of a token's vector between blocks."""
-    num_hidden_layers: int = 12
+    num_hidden_layers: Depth = 12
     """Number of blocks."""
-    num_attention_heads: int = 12
+    num_attention_heads: Width = 12
     """Heads per attention; each has hidden_size / num_attention_heads features."""
-    intermediate_size: int = 3072
+    intermediate_size: Annotated[int, Range(1, 2**18)] = 3072
     """Width inside the feed-forward network."""
     hidden_act: Activation = "gelu"
     """Activation of the feed-forward network and of the MLM head."""
-    hidden_dropout_prob: float = 0.1
+    hidden_dropout_prob: ShareBelowOne = 0.1
     """Dropout after the embeddings and after each sublayer."""
-    attention_probs_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: ShareBelowOne = 0.1
     """Dropout on the attention probabilities."""
-    max_position_embeddings: int = 512
+    max_position_embeddings: LengthLimit = 512
     """Longest sequence in tokens, [CLS] and [SEP] included."""
-    type_vocab_size: int = 2
+    type_vocab_size: Width = 2
     """Number of segments."""
-    initializer_range: float = 0.02
+    initializer_range: Annotated[float, Range(0, 100)] = 0.02
     """Standard deviation of the initial weights."""
-    layer_norm_eps: float = 1e-12
+    layer_norm_eps: Annotated[float, Range(0, 1, has_low=False)] = 1e-12
     """Added to the variance inside LayerNorm."""
-    pad_token_id: int = 0
+    pad_token_id: TokenId = 0
     """The id of [PAD]; padded input may hold it, packed batches never do."""
-    classifier_dropout: float | None = None
+    classifier_dropout: ShareBelowOne | None = None
     """Dropout before a task head; hidden_dropout_prob when absent."""
     tie_word_embeddings: bool = True
     """Use the token embedding's matrix as the MLM decoder."""
@@ -57,19 +64,7 @@ class BertConfig:
     """Give the projections inside blocks a bias."""
 
     def __post_init__(self) -> None:
-        for name in _COUNTS:
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise UserError(f"{name}={value!r}; expected a whole number of at least 1")
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
-            value = getattr(self, name)
-            if value is not None and not 0.0 <= value < 1.0:
-                raise UserError(
-                    f"{name}={value!r}; expected a probability from 0 up to, but not including, 1"
-                )
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise UserError(f"{name}={getattr(self, name)!r}; expected one of {', '.join(choices)}")
+        check_fields(self)
         if self.hidden_size % self.num_attention_heads:
             raise UserError(
                 f"hidden_size={self.hidden_size} is not divisible by num_attention_heads="
@@ -99,22 +94,6 @@ class BertConfig:
         )
 
 
-_COUNTS = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "max_position_embeddings",
-    "type_vocab_size",
-)
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "hidden_act": get_args(Activation),
-    "norm_position": get_args(NormPosition),
-    "positions": get_args(Positions),
-}
-
-
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """An encoder and what sits on top of it."""
@@ -131,12 +110,7 @@ class ModelConfig:
     """How classification logits are read; single label when absent."""
 
     def __post_init__(self) -> None:
-        if self.head not in HEADS:
-            raise UserError(f"head={self.head!r}; expected one of {', '.join(HEADS)}")
-        if self.problem_type is not None and self.problem_type not in get_args(ProblemType):
-            raise UserError(
-                f"problem_type={self.problem_type!r}; expected one of {', '.join(get_args(ProblemType))}"
-            )
+        check_fields(self)
         if HEADS[self.head].has_labels and not self.labels:
             raise UserError(f"a {self.head} head needs at least one label; none was given")
         if len(set(self.labels)) != len(self.labels):
@@ -174,18 +148,15 @@ class TransformerConfig:
 
     encoder: BertConfig = field(default_factory=_published_transformer)
     """The encoder, and the width of the decoder; there are no segments and no pooler."""
-    num_decoder_layers: int = 6
+    num_decoder_layers: Depth = 6
     """Number of the decoder's blocks."""
-    decoder_start_token_id: int = 0
+    decoder_start_token_id: TokenId = 0
     """First id that the decoder reads; by convention the id of [PAD]."""
-    eos_token_id: int = 1
+    eos_token_id: TokenId = 1
     """Id that the decoder writes to end a target."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.num_decoder_layers, int) or self.num_decoder_layers < 1:
-            raise UserError(
-                f"num_decoder_layers={self.num_decoder_layers!r}; expected a whole number of at least 1"
-            )
+        check_fields(self)
         _check_ends(self.decoder_start_token_id, self.eos_token_id, self.encoder.vocab_size)
 
     @property
@@ -203,38 +174,30 @@ class TransformerConfig:
 class LstmConfig:
     """A recurrent sequence-to-sequence model, the baseline for the Transformer."""
 
-    vocab_size: int = 8000
+    vocab_size: VocabularySize = 8000
     """Rows of the embedding that both sides and the output share."""
-    hidden_size: int = 512
+    hidden_size: Width = 512
     """Width of the embeddings and of every layer's state."""
-    num_hidden_layers: int = 2
+    num_hidden_layers: Depth = 2
     """Layers of the bidirectional encoder, and of the decoder."""
     has_attention: bool = True
     """Let the decoder attend to every source token; otherwise it only gets the encoder's last states."""
-    hidden_dropout_prob: float = 0.2
+    hidden_dropout_prob: ShareBelowOne = 0.2
     """Dropout after the embeddings and after each layer."""
-    max_position_embeddings: int = 512
+    max_position_embeddings: LengthLimit = 512
     """Longest source, and longest target, in tokens."""
-    pad_token_id: int = 0
+    pad_token_id: TokenId = 0
     """The id of [PAD]; packed batches never hold it."""
-    decoder_start_token_id: int = 0
+    decoder_start_token_id: TokenId = 0
     """First id that the decoder reads."""
-    eos_token_id: int = 1
+    eos_token_id: TokenId = 1
     """Id that the decoder writes to end a target."""
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "hidden_size", "num_hidden_layers", "max_position_embeddings"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise UserError(f"{name}={value!r}; expected a whole number of at least 1")
+        check_fields(self)
         if self.hidden_size % 2:
             raise UserError(
                 f"hidden_size={self.hidden_size} is odd; choose an even number, half for each direction"
-            )
-        if not 0.0 <= self.hidden_dropout_prob < 1.0:
-            raise UserError(
-                f"hidden_dropout_prob={self.hidden_dropout_prob!r}; "
-                "expected a probability from 0 up to, but not including, 1"
             )
         _check_ends(self.decoder_start_token_id, self.eos_token_id, self.vocab_size)
 

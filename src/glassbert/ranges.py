@@ -28,8 +28,9 @@ class Range:
 
     def __call__(self, _: object, value: Any) -> None:
         """Refuse a value of an option of the command line, as a validator of cyclopts."""
-        if value is not None and value not in self:
-            raise ValueError(f"Expected {self}.")
+        for one in value if isinstance(value, list | tuple) else (value,):
+            if one is not None and one not in self:
+                raise ValueError(f"Expected {self}.")
 
 
 def _plain(number: float) -> str:
@@ -37,19 +38,38 @@ def _plain(number: float) -> str:
 
 
 COUNT = Range(1, 10**9)
+COUNT_OR_NONE = Range(0, 10**9)
+LENGTH = Range(1, 10**6)
 SHARE = Range(0, 1)
+SHARE_ABOVE_ZERO = Range(0, 1, has_low=False)
 SHARE_BELOW_ONE = Range(0, 1, has_high=False)
-SEED = Range(0, 2**63 - 1)
+SEED = Range(0, 2**62)
+PROCESSES = Range(1, 1024)
+MINUTES = Range(0, 10**7)
+VOCABULARY_SIZE = Range(1, 2**24)
+BEAM = Range(1, 1000)
+LENGTH_PENALTY = Range(-100, 100)
+TEMPERATURE = Range(1e-4, 1e4)
 
 Count = Annotated[int, COUNT]
 """At least one of something."""
-CountOrNone = Annotated[int, Range(0, 10**9)]
+CountOrNone = Annotated[int, COUNT_OR_NONE]
 """Some of something, or 0 of it."""
-Length = Annotated[int, Range(1, 10**6)]
+Length = Annotated[int, LENGTH]
 """Tokens of one text."""
 Share = Annotated[float, SHARE]
 """A part of a whole, which may be all of it."""
+ShareAboveZero = Annotated[float, SHARE_ABOVE_ZERO]
+"""A part of a whole, but not nothing."""
 ShareBelowOne = Annotated[float, SHARE_BELOW_ONE]
 """A part of a whole, but not all of it."""
+VocabularySize = Annotated[int, VOCABULARY_SIZE]
+"""Rows of a table of pieces."""
+Beam = Annotated[int, BEAM]
+"""Hypotheses of one sequence."""
 Seed = Annotated[int, SEED]
-"""Starts a random sequence; 64 bits, as torch and numpy take them."""
+"""Starts a random sequence."""
+Rate = Annotated[float, Range(0, 10, has_low=False)]
+"""A learning rate; any higher one would only lose the weights."""
+Epochs = Annotated[float, Range(0, 10_000, has_low=False)]
+"""Passes over the data, which are counted in steps before the first."""

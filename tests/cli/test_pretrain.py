@@ -174,7 +174,7 @@ def test_bfloat16_trains_nearly_as_single_precision_does(
     [
         ("train.stepz=7", 2, "unknown key train.stepz; did you mean train.steps?"),
         ("trian.steps=7", 2, "unknown key recipe.trian; did you mean recipe.train?"),
-        ("train.steps=many", 2, "train.steps='many'; expected int"),
+        ("train.steps=many", 2, "train.steps='many'; expected a whole number"),
         ("train.batch_tokens=31", 2, "batch_tokens=31 is less than a sequence of max_length=32"),
         ("objective.max_length=64", 2, "objective.max_length=64 exceeds model.max_position_embeddings=32"),
         ("model.vocab_size=8", 2, "model.vocab_size=8 is less than the 16 pieces of the corpus"),

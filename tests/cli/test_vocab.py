@@ -85,8 +85,13 @@ def test_train_never_spoils_a_model(corpus: Path, bare: Path, capsys: pytest.Cap
         (b"ok\nb\xff", [], 3, "corpus.txt:2: byte 2"),
         (b"some words", ["--size", "5"], 3, "size 5 is too small"),
         (b"some words", ["--size", "5000"], 3, "size 5000 is too large"),
-        (b"some words", ["--alphabet-coverage", "2"], 2, "alphabet_coverage=2.0"),
-        (b"some words", ["--processes", "0"], 2, "processes=0"),
+        (
+            b"some words",
+            ["--alphabet-coverage", "2"],
+            2,
+            '"2.0" for --alphabet-coverage. Expected more than 0',
+        ),
+        (b"some words", ["--processes", "0"], 2, '"0" for --processes. Expected at least 1'),
         (None, [], 2, "No such file"),
     ],
 )

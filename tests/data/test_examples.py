@@ -7,7 +7,7 @@ from glassbert.errors import UserError
 
 
 def test_options_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(UserError, match=r"skip_bad=-1; expected 0 or more"):
+    with pytest.raises(UserError, match=r"skip_bad=-1; expected a whole number of at least 0"):
         ReadOptions(skip_bad=-1)
     with pytest.raises(UserError, match=r"kind='many'; expected one of single, multi, regression"):
         ReadOptions(kind="many")  # type: ignore[arg-type]

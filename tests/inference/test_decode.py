@@ -205,10 +205,10 @@ def test_a_beam_larger_than_the_vocabulary_is_refused() -> None:
     ("changes", "message"),
     [
         ({"method": "magic"}, "method='magic'; expected one of greedy, beam, sample"),
-        ({"beam_size": 0}, "beam_size=0; expected at least 1"),
+        ({"beam_size": 0}, "beam_size=0; expected a whole number of at least 1"),
         ({"max_length": 0}, "max_length=0"),
         ({"top_k": 0}, "top_k=0"),
-        ({"temperature": 0.0}, "temperature=0.0; expected more than 0, or the method greedy"),
+        ({"temperature": 0.0}, "temperature=0.0; expected a number of at least 0.0001"),
         ({"top_p": 0.0}, "top_p=0.0"),
         ({"beam_size": 2, "num_hypotheses": 3}, "num_hypotheses=3 exceeds the 2 that beam follows"),
         ({"method": "greedy", "num_hypotheses": 2}, "num_hypotheses=2 exceeds the 1 that greedy follows"),

@@ -222,7 +222,7 @@ def test_unexpected_weights_are_reported_with_the_nearest_name(tmp_path: Path) -
     [
         (torch.zeros(60, 31), r"shape \(60, 31\); config.json asks for \(60, 32\)"),
         (torch.full((60, 32), float("nan")), "holds NaN or infinity"),
-        (torch.zeros(60, 32, dtype=torch.int64), "expected floating-point numbers"),
+        (torch.zeros(60, 32, dtype=torch.int64), "holds torch.int64; expected one of float32"),
     ],
 )
 def test_a_tensor_that_cannot_be_used_is_named(tmp_path: Path, value: Tensor, message: str) -> None:

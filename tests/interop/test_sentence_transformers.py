@@ -47,7 +47,11 @@ def test_old_and_new_spellings_of_pooling_are_read(
     [
         ({"pooling_mode": "mean"}, ("Transformer", "Pooling", "Dense"), "module Dense is not supported"),
         ({}, ("Transformer", "Pooling"), "pooling missing"),
-        ({"pooling_mode": "median"}, ("Transformer", "Pooling"), "pooling .'median'."),
+        (
+            {"pooling_mode": "median"},
+            ("Transformer", "Pooling"),
+            "pooling_mode.0.='median'; expected one of mean",
+        ),
         ({}, ("Transformer",), "no Pooling module"),
     ],
 )

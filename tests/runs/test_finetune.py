@@ -269,8 +269,8 @@ def test_the_learning_rate_follows_the_width(given: Path) -> None:
         ({"task": {"long_text": "middle"}}, "task.long_text='middle'; expected one of head, tail"),
         ({"task": {"max_length": 600}}, "task.max_length=600 exceeds the 40 tokens that the model reads"),
         ({"task": {"metric": "beauty"}}, "task.metric='beauty'; expected one of loss, accuracy, "),
-        ({"train": {"patience": -1}}, "train.patience=-1; expected 0 or more"),
-        ({"runs": {"seeds": 0}}, "runs.seeds=0; expected at least 1"),
+        ({"train": {"patience": -1}}, "train.patience=-1; expected a whole number of at least 0"),
+        ({"runs": {"seeds": 0}}, "runs.seeds=0; expected a whole number of at least 1"),
         ({"data": {"dev_share": 1.5}}, "data.dev_share=1.5; expected from 0"),
     ],
 )

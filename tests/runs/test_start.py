@@ -56,7 +56,7 @@ def test_the_option_model_replaces_what_a_recipe_starts_from() -> None:
 def test_an_unknown_key_is_refused_with_a_guess() -> None:
     with pytest.raises(UserError, match=r"unknown key model\.strat; did you mean model\.start\?"):
         StartModel.of({"strat": "a"}, FIELDS)
-    with pytest.raises(UserError, match=r"model\.preset=3; expected str"):
+    with pytest.raises(UserError, match=r"model\.preset=3; expected a string"):
         StartModel.of({"preset": 3}, FIELDS)
 
 

@@ -204,8 +204,8 @@ def test_a_summary_of_one_run_has_no_deviation() -> None:
         ({"adapt": {"epochs": 1.0}, "task": {"metric": "beauty"}}, "task.metric='beauty'; expected one of"),
         ({"runs": {"seeds": 2}, "task": {"max_length": 600}}, "task.max_length=600 exceeds the 40 tokens"),
         ({"runs": {"search_minutes": 1.0}, "train": {"epochs": None, "steps": 5}}, "remove train.steps"),
-        ({"adapt": {"epochs": -1.0}}, "adapt.epochs=-1; expected 0 or more"),
-        ({"adapt": {"batch_tokens": -5}}, "adapt.batch_tokens=-5; expected more than 0"),
+        ({"adapt": {"epochs": -1.0}}, "adapt.epochs=-1.0; expected a number of at least 0"),
+        ({"adapt": {"batch_tokens": -5}}, "adapt.batch_tokens=-5; expected a whole number of at least 1"),
     ],
 )
 def test_errors_are_reported_before_the_folder_is_claimed(

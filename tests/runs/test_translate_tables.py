@@ -71,11 +71,11 @@ def test_a_translator_brings_its_vocabulary_and_a_small_rate(tmp_path: Path) -> 
         ({"modle": {}}, "unknown key recipe.modle; did you mean recipe.model?"),
         ({"data": {}}, "data.train is missing"),
         ({"model": {"hiden_size": 3}}, "did you mean model.hidden_size?"),
-        ({"model": {"hidden_dropout_prob": ".1"}}, "model.hidden_dropout_prob='.1'; expected float"),
-        ({"model": {"num_decoder_layers": "2"}}, "model.num_decoder_layers='2'; expected int"),
+        ({"model": {"hidden_dropout_prob": ".1"}}, "model.hidden_dropout_prob='.1'; expected a number"),
+        ({"model": {"num_decoder_layers": "2"}}, "model.num_decoder_layers='2'; expected a whole number"),
         (
             {"model": {"preset": "lstm-small", "hidden_dropout_prob": ".1"}},
-            "model.hidden_dropout_prob='.1'; expected float",
+            "model.hidden_dropout_prob='.1'; expected a number",
         ),
         ({"model": {"vocab_size": 3}}, "unknown key model.vocab_size"),
         (
@@ -83,10 +83,10 @@ def test_a_translator_brings_its_vocabulary_and_a_small_rate(tmp_path: Path) -> 
             "unknown key model.num_attention_heads",
         ),
         ({"task": {"label_smoothing": 1.0}}, "task.label_smoothing=1.0"),
-        ({"task": {"average_last": 0}}, "task.average_last=0; expected at least 1"),
-        ({"train": {"keep": "x"}}, "train.keep='x'; expected int"),
-        ({"vocabulary": {"size": 0}}, "size=0; expected 1 or more"),
-        ({"data": {"train": "a", "skip_bad": "x"}}, "data.skip_bad='x'; expected int"),
+        ({"task": {"average_last": 0}}, "task.average_last=0; expected a whole number of at least 1"),
+        ({"train": {"keep": "x"}}, "train.keep='x'; expected a whole number"),
+        ({"vocabulary": {"size": 0}}, "vocabulary.size=0; expected a whole number of at least 1"),
+        ({"data": {"train": "a", "skip_bad": "x"}}, "data.skip_bad='x'; expected a whole number"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tables: dict[str, Any], message: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 from cyclopts import Parameter
@@ -13,6 +13,7 @@ from rich.progress import TextColumn
 from glassbert.cli.input import num_processes
 from glassbert.cli.output import print_json, progress_bar, remark
 from glassbert.interop.families import encoder_folder
+from glassbert.ranges import COUNT, PROCESSES, SHARE_BELOW_ONE
 from glassbert.text.documents import Form
 
 if TYPE_CHECKING:
@@ -37,13 +38,13 @@ class BuildOptions:
     (a "text" in each line) or wikitext (` = Title = ` opens a document); detected when not given."""
     segmenter: str | None = None
     """Finds Chinese words for whole-word masking: rjieba, jieba, or a file with one word per line."""
-    shard_tokens: int = 1 << 24
+    shard_tokens: Annotated[int, Parameter(validator=COUNT)] = 1 << 24
     """A shard ends with the first document that brings it to this size."""
-    processes: int | None = None
+    processes: Annotated[int | None, Parameter(validator=PROCESSES)] = None
     """Number of processes, one for each core when not given; the result is the same."""
     drop_duplicates: bool = False
     """Leave out repeated lines; takes 8 bytes of memory for each line."""
-    held_out: float = 0.0
+    held_out: Annotated[float, Parameter(validator=SHARE_BELOW_ONE)] = 0.0
     """Share of the documents, such as 0.01, that go into a corpus of their own in OUT/held-out; `pretrain`
     measures on them and does not train on them. The choice depends on their place in the files alone."""
     force: bool = False
@@ -95,7 +96,7 @@ def check(
     *,
     tokenizer: str | None = None,
     form: Form | None = None,
-    processes: int | None = None,
+    processes: Annotated[int | None, Parameter(validator=PROCESSES)] = None,
     json: bool = False,
 ) -> None:
     """Report what a text is and what would go wrong with it: where, and what to do.

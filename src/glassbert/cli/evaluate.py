@@ -1,5 +1,6 @@
 """`evaluate`: how good a model is."""
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.options import read_options
 from glassbert.cli.output import print_json, remark
 from glassbert.errors import GateError, UserError
+from glassbert.ranges import COUNT_OR_NONE
 
 if TYPE_CHECKING:
     from glassbert.evaluation.result import Evaluation
@@ -24,7 +26,7 @@ def evaluate(
     report: Path | None = None,
     task: str | None = None,
     format: str | None = None,
-    skip_bad: int = 0,
+    skip_bad: Annotated[int, Parameter(validator=COUNT_OR_NONE)] = 0,
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
     where: DeviceOptions | None = None,
     json: bool = False,
@@ -75,9 +77,12 @@ def _print_tables(evaluation: "Evaluation") -> None:
 def _gate(text: str) -> tuple[str, float]:
     name, _, value = text.partition("=")
     try:
-        return name.strip(), float(value)
+        wanted = float(value)
     except ValueError:
-        raise UserError(f"--min {text}: expected a metric and a number, such as f1=0.9") from None
+        wanted = math.nan
+    if not math.isfinite(wanted):
+        raise UserError(f"--min {text}: expected a metric and a number, such as f1=0.9")
+    return name.strip(), wanted
 
 
 def check_gates(gates: Iterable[tuple[str, float]], metrics: Mapping[str, float]) -> None:

@@ -1,11 +1,22 @@
 """`fill`: the likeliest words for each [MASK]."""
 
+from typing import Annotated
+
+from cyclopts import Parameter
+
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.output import print_assumptions, print_json, remark
+from glassbert.ranges import COUNT
 
 
 def fill(
-    model: str, text: str, /, *, top: int = 5, where: DeviceOptions | None = None, json: bool = False
+    model: str,
+    text: str,
+    /,
+    *,
+    top: Annotated[int, Parameter(validator=COUNT)] = 5,
+    where: DeviceOptions | None = None,
+    json: bool = False,
 ) -> None:
     """Show the likeliest words for each [MASK] in a text.
 

@@ -13,13 +13,14 @@ from glassbert.glassbox.accounting import params as count_params
 from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.cost import Cost
 from glassbert.glassbox.formula import Formula
+from glassbert.ranges import LENGTH
 
 
 def params(
     source: Annotated[str, Parameter(name="CONFIG_OR_PRESET_OR_MODEL")],
     /,
     *,
-    length: list[int] | None = None,
+    length: Annotated[list[int] | None, Parameter(validator=LENGTH)] = None,
     all: bool = False,
     lang: Language = "en",
     json: bool = False,

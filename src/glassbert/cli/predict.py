@@ -11,6 +11,7 @@ from glassbert.cli.options import read_options
 from glassbert.cli.output import InputSource, print_assumptions, print_json, progress_bar, remark, stdin_lines
 from glassbert.data.examples import BadRow
 from glassbert.errors import DataError
+from glassbert.ranges import COUNT_OR_NONE, SHARE
 
 if TYPE_CHECKING:
     from glassbert.data.rows.record import Notes
@@ -24,10 +25,10 @@ def predict(
     *,
     task: str | None = None,
     format: str | None = None,
-    skip_bad: int = 0,
+    skip_bad: Annotated[int, Parameter(validator=COUNT_OR_NONE)] = 0,
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
-    abstain_below: float = 0.0,
-    accuracy: float | None = None,
+    abstain_below: Annotated[float, Parameter(validator=SHARE)] = 0.0,
+    accuracy: Annotated[float | None, Parameter(validator=SHARE)] = None,
     where: DeviceOptions | None = None,
     json: bool = False,
 ) -> None:

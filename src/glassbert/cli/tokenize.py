@@ -1,14 +1,16 @@
 """`glassbert tokenize`: show how a model's tokenizer cuts a text."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
 from glassbert.cli.output import print_assumptions, print_json, remark, stdin_lines
 from glassbert.errors import UserError
 from glassbert.interop.families import encoder_folder
+from glassbert.ranges import LENGTH
 from glassbert.text.truncate import Keep
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def tokenize(
     /,
     *,
     pair: str | None = None,
-    max_length: int | None = None,
+    max_length: Annotated[int | None, Parameter(validator=LENGTH)] = None,
     keep: Keep = "head",
     json: bool = False,
 ) -> None:

@@ -9,6 +9,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from glassbert.cli.options import RunOptions, Tables, carry_out_and_print, recipe_tables
+from glassbert.ranges import COUNT, COUNT_OR_NONE, MINUTES
 from glassbert.tasks.registry import TASKS
 
 ADAPT_EPOCHS = 3.0
@@ -29,13 +30,13 @@ class TrainOptions(RunOptions):
     """TOML file with the tables data, model, task, train, adapt and runs; the options here override it."""
     format: str | None = None
     """The format of the files; recognised from them if not given."""
-    skip_bad: int | None = None
+    skip_bad: Annotated[int | None, Parameter(validator=COUNT_OR_NONE)] = None
     """Rows that may be left out of a file because they cannot be used."""
-    seeds: int | None = None
+    seeds: Annotated[int | None, Parameter(validator=COUNT)] = None
     """Do this many runs with different seeds and keep the best; mean and deviation are reported."""
     adapt: bool = False
     """First train on the text of the examples as in pre-training."""
-    search: Annotated[float | None, Parameter(name="--search")] = None
+    search: Annotated[float | None, Parameter(name="--search", validator=MINUTES)] = None
     """Minutes in which to try other batch sizes, learning rates and numbers of epochs."""
     report: Path | None = None
     """Where to write the report on the dev rows; report.html in the folder of the run if not given."""
@@ -54,7 +55,7 @@ class TranslateOptions(RunOptions):
     """The same, of pairs to measure on."""
     recipe: Path | None = None
     """TOML file with the tables data, vocabulary, model, task and train; the options here override it."""
-    skip_bad: int | None = None
+    skip_bad: Annotated[int | None, Parameter(validator=COUNT_OR_NONE)] = None
     """Rows that may be left out of a file because a side is empty or missing."""
     report: Path | None = None
     """Where to write the report on the dev pairs; report.html in the folder of the run if not given."""

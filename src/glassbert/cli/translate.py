@@ -1,7 +1,7 @@
 """`translate`: texts into another language."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -9,6 +9,7 @@ from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.input import input_texts
 from glassbert.cli.output import InputSource, print_json, remark
 from glassbert.errors import UserError
+from glassbert.ranges import BEAM, COUNT, LENGTH, LENGTH_PENALTY, SEED, SHARE_ABOVE_ZERO, TEMPERATURE
 
 if TYPE_CHECKING:
     from glassbert.inference.translator import Translation
@@ -19,23 +20,23 @@ if TYPE_CHECKING:
 class SearchOptions:
     """How to search for a translation."""
 
-    beam: int = 4
+    beam: Annotated[int, Parameter(validator=BEAM)] = 4
     """Hypotheses to follow at once; 1 takes the likeliest piece each time."""
-    n_best: int = 1
+    n_best: Annotated[int, Parameter(validator=BEAM)] = 1
     """How many translations of each text to show, best first."""
-    length_penalty: float = 1.0
+    length_penalty: Annotated[float, Parameter(validator=LENGTH_PENALTY)] = 1.0
     """Above 1 favours long translations, below 1 short ones."""
-    max_length: int | None = None
+    max_length: Annotated[int | None, Parameter(validator=LENGTH)] = None
     """Tokens after which a translation is cut off; as many as the model takes when not given."""
     sample: bool = False
     """Draw translations at random instead of searching for the likeliest."""
-    temperature: float = 1.0
+    temperature: Annotated[float, Parameter(validator=TEMPERATURE)] = 1.0
     """With --sample: below 1 likely pieces become likelier, above 1 all become more alike."""
-    top_k: int | None = None
+    top_k: Annotated[int | None, Parameter(validator=COUNT)] = None
     """With --sample: draw among this many likeliest pieces only."""
-    top_p: float = 1.0
+    top_p: Annotated[float, Parameter(validator=SHARE_ABOVE_ZERO)] = 1.0
     """With --sample: draw among the likeliest pieces that together reach this probability."""
-    seed: int = 0
+    seed: Annotated[int, Parameter(validator=SEED)] = 0
     """With --sample: the same seed draws the same translations."""
 
     def settings(self) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def translate(
     search: SearchOptions | None = None,
     where: DeviceOptions | None = None,
     alignment: bool = False,
-    chunk: int = 1024,
+    chunk: Annotated[int, Parameter(validator=LENGTH)] = 1024,
     json: bool = False,
 ) -> None:
     """Translate texts, one per line of input, in order.
@@ -76,8 +77,6 @@ def translate(
     """
     if alignment and not json:
         raise UserError("--alignment is printed only with --json; add it")
-    if chunk < 1:
-        raise UserError(f"--chunk {chunk}; expected at least 1")
     from glassbert.inference.loading import load
     from glassbert.inference.translator import Translator, length_warnings
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 from cyclopts import Parameter
@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from glassbert.cli.input import num_processes
 from glassbert.cli.output import print_assumptions, print_json, progress_bar, remark
 from glassbert.interop.families import encoder_folder
+from glassbert.ranges import COUNT, PROCESSES, SHARE_ABOVE_ZERO, VOCABULARY_SIZE, Range
 from glassbert.text.documents import Form
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _NUM_SHOWN = 10
 class LearnOptions:
     """The options of `vocab train`."""
 
-    size: int
+    size: Annotated[int, Parameter(validator=VOCABULARY_SIZE)]
     """Number of pieces, special ones included; met exactly."""
     out: Path
     """Folder to write; `glassbert tokenize` and transformers load it."""
@@ -37,15 +38,15 @@ class LearnOptions:
     """As for `corpus build`: sentences, paragraphs, documents, jsonl or wikitext; detected when not given."""
     cased: bool = False
     """Keep capital letters and accents."""
-    min_count: int = 1
+    min_count: Annotated[int, Parameter(validator=COUNT)] = 1
     """How often a pair of pieces must occur to become a piece."""
-    alphabet_coverage: float = 0.9999
+    alphabet_coverage: Annotated[float, Parameter(validator=SHARE_ABOVE_ZERO)] = 0.9999
     """Share of the text's characters that the alphabet covers, the most frequent first."""
-    max_alphabet: int | None = None
+    max_alphabet: Annotated[int | None, Parameter(validator=VOCABULARY_SIZE)] = None
     """Most characters that the alphabet may hold."""
-    unused: int = 0
+    unused: Annotated[int, Parameter(validator=Range(0, 10**6))] = 0
     """Rows to keep free as [unused1], [unused2], ..."""
-    processes: int | None = None
+    processes: Annotated[int | None, Parameter(validator=PROCESSES)] = None
     """Processes that count words, one for each core when not given; the result is the same."""
     force: bool = False
     """Replace a vocabulary that the folder holds."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar, get_args
+from typing import Generic, Literal, Protocol, TypeVar
 
-from glassbert.errors import UserError
+from glassbert.ranges import CountOrNone
+from glassbert.typed import check_fields
 
 Kind = Literal["single", "multi", "regression"]
 """How a text of classify or pair is labelled: with one label, with any number of them, or with a number."""
@@ -143,7 +144,7 @@ class ReadOptions:
 
     format: str | None = None
     """The format of the files; detected from their names and first lines when absent."""
-    skip_bad: int = 0
+    skip_bad: CountOrNone = 0
     """Bad rows that a file may have; they are left out and reported."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Which column holds what, by its name or by its number from 0: { text = "review", label = "1" }."""
@@ -151,10 +152,7 @@ class ReadOptions:
     """How texts are labelled: single, multi or regression; guessed from the labels when absent."""
 
     def __post_init__(self) -> None:
-        if self.skip_bad < 0:
-            raise UserError(f"skip_bad={self.skip_bad}; expected 0 or more, such as 10")
-        if self.kind is not None and self.kind not in get_args(Kind):
-            raise UserError(f"kind={self.kind!r}; expected one of {', '.join(get_args(Kind))}")
+        check_fields(self, "data")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ Legend: B sequences still being written, W hypotheses of each, C candidates, t t
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -23,6 +23,8 @@ from glassbert.model.layout import Batch
 from glassbert.model.lstm import Lstm
 from glassbert.model.packed import in_batches
 from glassbert.model.seq2seq import SequenceToSequence, Transformer
+from glassbert.ranges import LENGTH_PENALTY, TEMPERATURE, Beam, Count, Length, Seed, ShareAboveZero
+from glassbert.typed import check_fields
 
 _CPU = torch.device("cpu")
 
@@ -39,34 +41,25 @@ class DecodeSettings:
 
     method: Method = "beam"
     """greedy: always the likeliest token; beam: the likeliest of several hypotheses; sample: at random."""
-    beam_size: int = 4
+    beam_size: Beam = 4
     """Hypotheses that a beam search follows at once."""
-    num_hypotheses: int = 1
+    num_hypotheses: Beam = 1
     """How many targets to return for a source, best first."""
-    length_penalty: float = 1.0
+    length_penalty: Annotated[float, LENGTH_PENALTY] = 1.0
     """Exponent a of the score: log P(Y) / |Y|^a, where |Y| counts the end token; 0 favours short targets."""
-    max_length: int = 256
+    max_length: Length = 256
     """Tokens, the end included, after which a target is cut off."""
-    temperature: float = 1.0
+    temperature: Annotated[float, TEMPERATURE] = 1.0
     """sample: below 1 likely tokens become likelier, above 1 all become more alike."""
-    top_k: int | None = None
+    top_k: Count | None = None
     """sample: draw among this many likeliest tokens only."""
-    top_p: float = 1.0
+    top_p: ShareAboveZero = 1.0
     """sample: draw among the likeliest tokens that together reach this probability."""
-    seed: int = 0
+    seed: Seed = 0
     """sample: the same seed gives the same targets, whatever else is in the batch."""
 
     def __post_init__(self) -> None:
-        if self.method not in get_args(Method):
-            raise UserError(f"method={self.method!r}; expected one of {', '.join(get_args(Method))}")
-        for name in ("beam_size", "num_hypotheses", "max_length", "top_k"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name}={value}; expected at least 1")
-        if self.temperature <= 0:
-            raise UserError(f"temperature={self.temperature}; expected more than 0, or the method greedy")
-        if not 0 < self.top_p <= 1:
-            raise UserError(f"top_p={self.top_p}; expected a probability above 0 and up to 1")
+        check_fields(self)
         if self.method != "sample" and self.num_hypotheses > self.width:
             raise UserError(
                 f"num_hypotheses={self.num_hypotheses} exceeds the {self.width} that {self.method} follows; "

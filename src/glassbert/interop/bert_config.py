@@ -3,16 +3,20 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from glassbert.config import BertConfig, ModelConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.heads import HEAD_OF_ARCHITECTURE, HEADS, Head, head_of_parts
 from glassbert.interop.bert_names import to_ours
 from glassbert.interop.config_keys import KeyRules
+from glassbert.ranges import Range
+from glassbert.typed import shown, typed
 
 # What the published BERT does not have; `transformers` would ignore these keys.
 _OWN_KEYS = ("norm_position", "positions", "gated_mlp", "use_bias")
+NumLabels = Annotated[int, Range(1, 2**20)]
+_ID_DIGITS = 10
 _ENCODER_KEYS = tuple(field.name for field in fields(BertConfig))
 # Known keys that change nothing of the computation.
 _HARMLESS = {
@@ -57,7 +61,7 @@ def read_bert_config(
     model_type = data.get("model_type", "bert")
     if model_type not in ("bert", "glassbert"):
         raise ModelError(
-            f"{source}: model_type={model_type!r}; expected 'bert', or 'marian' for a translator: "
+            f"{source}: model_type={shown(model_type)}; expected 'bert', or 'marian' for a translator: "
             "other families are not read"
         )
     parts = {name.split(".")[0] for name in map(to_ours, tensor_names) if name is not None}
@@ -100,28 +104,30 @@ def write_bert_config(config: ModelConfig, dtype: str) -> dict[str, Any]:
 
 
 def _head(data: Mapping[str, Any], parts: set[str]) -> Head:
-    architectures = data.get("architectures")
-    if not architectures:
+    names: tuple[str, ...] = typed(data.get("architectures") or (), tuple[str, ...], "architectures")
+    if not names:
         return head_of_parts(parts)
-    if len(architectures) != 1 or architectures[0] not in HEAD_OF_ARCHITECTURE:
+    if len(names) != 1 or names[0] not in HEAD_OF_ARCHITECTURE:
         known = ", ".join(HEAD_OF_ARCHITECTURE)
-        raise UserError(f"architectures={architectures}; expected one of {known}")
-    return HEAD_OF_ARCHITECTURE[architectures[0]]
+        raise UserError(f"architectures={shown(list(names))}; expected one of {known}")
+    return HEAD_OF_ARCHITECTURE[names[0]]
 
 
 def _has_pooler(data: Mapping[str, Any], head: Head, parts: set[str]) -> bool:
     if head == "none":
-        return bool(data.get("has_pooler", not parts or "pooler" in parts))
+        has_pooler: bool = typed(data.get("has_pooler", not parts or "pooler" in parts), bool, "has_pooler")
+        return has_pooler
     return HEADS[head].needs_pooler
 
 
 def _labels(data: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the labels in the order of the logits; the keys that hold them must agree."""
-    num_labels, by_id = data.get("num_labels"), _labels_by_id(data)
+    num_labels = typed(data.get("num_labels"), NumLabels | None, "num_labels")
+    by_id = _labels_by_id(data)
     if not by_id:
         by_id = {index: f"LABEL_{index}" for index in range(2 if num_labels is None else num_labels)}
     if sorted(by_id) != list(range(len(by_id))):
-        raise UserError(f"id2label has the ids {sorted(by_id)}; expected 0 to {len(by_id) - 1}")
+        raise UserError(f"id2label has the ids {shown(sorted(by_id))}; expected 0 to {len(by_id) - 1}")
     if num_labels is not None and num_labels != len(by_id):
         raise UserError(f"num_labels={num_labels} contradicts id2label, which has {len(by_id)} labels")
     labels = tuple(by_id[index] for index in range(len(by_id)))
@@ -133,8 +139,11 @@ def _labels(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _labels_by_id(data: Mapping[str, Any]) -> dict[int, str]:
     stated = data.get("id2label") or {}
-    if not isinstance(stated, Mapping) or not all(str(index).isdecimal() for index in stated):
+    is_numbered = isinstance(stated, Mapping) and all(
+        index.isdecimal() and len(index) < _ID_DIGITS for index in map(str, stated)
+    )
+    if not is_numbered:
         raise UserError(
-            f"id2label={stated!r}; expected an object that maps the numbers of labels to their names"
+            f"id2label={shown(stated)}; expected an object that maps the numbers of labels to their names"
         )
     return {int(index): str(label) for index, label in stated.items()}

@@ -141,7 +141,7 @@ def _check_tensor(name: str, tensor: Tensor, shape: torch.Size, folder: str | Pa
         raise ModelError(
             f"{folder}: {name} has shape {tuple(tensor.shape)}; config.json asks for {tuple(shape)}"
         )
-    if not tensor.is_floating_point():
-        raise ModelError(f"{folder}: {name} holds {tensor.dtype}; expected floating-point numbers")
+    if tensor.dtype not in (*DTYPES.values(), torch.float64):
+        raise ModelError(f"{folder}: {name} holds {tensor.dtype}; expected one of {', '.join(DTYPES)}")
     if not torch.isfinite(tensor).all():
         raise ModelError(f"{folder}: {name} holds NaN or infinity; the checkpoint is damaged")

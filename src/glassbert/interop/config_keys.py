@@ -7,6 +7,10 @@ from typing import Any
 
 from glassbert.errors import ModelError
 from glassbert.interop.names import misspelt
+from glassbert.typed import shown
+
+_LONGEST = 100
+"""Characters of a key that are compared with known ones, which takes time."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +35,23 @@ class KeyRules:
         for key, value in data.items():
             if key in self.fixed:
                 if value not in self.fixed[key]:
-                    raise ModelError(f"{source}: {key}={value!r}; only {self.fixed[key][0]!r} is supported")
+                    raise ModelError(
+                        f"{source}: {key}={shown(value)}; only {self.fixed[key][0]!r} is supported"
+                    )
             elif key not in self.read and key not in self.harmless:
                 self._check_unknown(key, source, is_foreign)
                 unknown.append(key)
-        return (f"unknown keys of {Path(source).name} ignored: {', '.join(unknown)}",) if unknown else ()
+        if not unknown:
+            return ()
+        return (
+            f"unknown keys of {Path(source).name} ignored: {', '.join(shown(key)[1:-1] for key in unknown)}",
+        )
 
     def _check_unknown(self, key: str, source: str, is_foreign: bool) -> None:
-        guess = misspelt(key, [*self.read, *self.fixed, *self.harmless])
+        guess = misspelt(key[:_LONGEST], [*self.read, *self.fixed, *self.harmless])
         if guess is not None:
-            raise ModelError(f"{source}: unknown key {key!r}; did you mean {guess!r}?")
+            raise ModelError(f"{source}: unknown key {shown(key)}; did you mean {guess!r}?")
         if not is_foreign:
-            raise ModelError(f"{source}: unknown key {key!r}; if a newer glassbert wrote it, update this one")
+            raise ModelError(
+                f"{source}: unknown key {shown(key)}; if a newer glassbert wrote it, update this one"
+            )

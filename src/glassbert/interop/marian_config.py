@@ -6,6 +6,7 @@ from typing import Any
 from glassbert.config import BertConfig, TransformerConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.config_keys import KeyRules
+from glassbert.typed import shown
 
 # Our field of the encoder, or of the whole, and their key.
 _ENCODER_KEYS = {
@@ -62,7 +63,6 @@ _RULES = KeyRules(
     },
 )
 _LAYER_NORM_EPS = 1e-5
-_ACTIVATIONS = {"swish": "silu"}
 
 
 def is_marian(config: TransformerConfig) -> bool:
@@ -101,7 +101,7 @@ def read_marian_config(data: Mapping[str, Any], source: str) -> tuple[Transforme
     for twin, key in _TWINS.items():
         if data.get(twin) not in (data.get(key), None):
             raise ModelError(
-                f"{source}: {twin}={data[twin]!r} but {key}={data.get(key)!r}; "
+                f"{source}: {twin}={shown(data[twin])} but {key}={shown(data.get(key))}; "
                 "only sides of one shape are supported"
             )
     needed = ("scale_embedding", *_ENCODER_KEYS.values(), *_OUTER_KEYS.values())
@@ -109,7 +109,8 @@ def read_marian_config(data: Mapping[str, Any], source: str) -> tuple[Transforme
     if missing:
         raise ModelError(f"{source}: no {missing[0]}; is it the config.json of a MarianMTModel?")
     shape = {ours: data[theirs] for ours, theirs in _ENCODER_KEYS.items()}
-    shape["hidden_act"] = _ACTIVATIONS.get(shape["hidden_act"], shape["hidden_act"])
+    if shape["hidden_act"] == "swish":
+        shape["hidden_act"] = "silu"
     outer = {ours: data[theirs] for ours, theirs in _OUTER_KEYS.items()}
     try:
         encoder = BertConfig(

@@ -8,6 +8,7 @@ from glassbert.config import BertConfig, LstmConfig, TransformerConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.config_keys import KeyRules
 from glassbert.interop.family import Config, NamedTensors
+from glassbert.typed import shown
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -78,6 +79,8 @@ class OwnFamily:
 
 def _check_fields(values: Any, config_class: type[Any], source: str) -> None:
     if not isinstance(values, Mapping):
-        raise ModelError(f"{source}: expected an object, got {values!r}; the file is damaged, fetch it again")
+        raise ModelError(
+            f"{source}: expected an object, got {shown(values)}; the file is damaged, fetch it again"
+        )
     names = [field.name for field in fields(config_class)]
     KeyRules(read=names, harmless=(), fixed={}).check(values, source, is_foreign=False)

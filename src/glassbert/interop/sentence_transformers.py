@@ -7,7 +7,9 @@ from typing import Any, get_args
 from glassbert.errors import ModelError
 from glassbert.model.pooling import Pooling, PoolingMode
 from glassbert.parsing import json_text
+from glassbert.ranges import Length
 from glassbert.storage import read_json, read_json_value, write_atomically, write_json
+from glassbert.typed import shown, typed
 
 # 1_Pooling/config.json has one switch per mode in older folders and one list in newer ones. Vectors of
 # several switches are joined in this order, that of sentence-transformers.
@@ -92,22 +94,21 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
         raise ModelError(f"{source}: expected a list of modules with type and path") from None
     for _, path in found:
         if path and Path(path).name != path:
-            raise ModelError(f"{source}: {path!r} is not the name of a folder beside it")
+            raise ModelError(f"{source}: {shown(path)} is not the name of a folder beside it")
     return [(kind, folder / path) for kind, path in found]
 
 
 def _modes(source: Path) -> tuple[PoolingMode, ...]:
     data = read_json(source)
     named = data.get("pooling_mode")
-    if named is not None:
-        modes = tuple([named] if isinstance(named, str) else named)
-    else:
+    if named is None:
         modes = tuple(mode for switch, mode in _SWITCHES.items() if data.get(switch))
-    unknown = [mode for mode in modes if mode not in get_args(PoolingMode)]
-    if unknown or not modes:
-        raise ModelError(
-            f"{source}: pooling {unknown or 'missing'}; expected some of {', '.join(get_args(PoolingMode))}"
-        )
+    else:
+        listed = [named] if isinstance(named, str) else named
+        modes = typed(listed, tuple[PoolingMode, ...], f"{source}: pooling_mode", error=ModelError)
+    if not modes:
+        expected = ", ".join(get_args(PoolingMode))
+        raise ModelError(f"{source}: pooling missing; expected some of {expected}")
     return modes
 
 
@@ -119,7 +120,7 @@ def _max_length(folder: Path, is_lowercase: bool) -> int | None:
             f"{source}: do_lower_case is true, but the tokenizer keeps capitals; set do_lower_case to true "
             "in tokenizer_config.json, or to false here"
         )
-    length = data.get("max_seq_length")
-    if length is not None and (not isinstance(length, int) or length < 1):
-        raise ModelError(f"{source}: max_seq_length={length!r}; expected a whole number of at least 1")
-    return length
+    limit: int | None = typed(
+        data.get("max_seq_length"), Length | None, f"{source}: max_seq_length", error=ModelError
+    )
+    return limit

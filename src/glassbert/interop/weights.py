@@ -13,9 +13,12 @@ from torch import Tensor
 
 from glassbert.errors import ModelError
 from glassbert.storage import is_disk_full, read_json
+from glassbert.typed import shown
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+_LONGEST_NAME = 200
+"""Characters; file systems allow about 255 bytes."""
 
 
 def weight_files(folder: str | Path) -> list[Path]:
@@ -98,8 +101,13 @@ def read_pickled_weights(path: str | Path) -> dict[str, Tensor]:
         raise ModelError(
             f"{path}: not a plain file of tensors ({type(error).__name__}); nothing was loaded"
         ) from None
-    if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
+    if not isinstance(content, dict) or not all(
+        isinstance(name, str) and isinstance(value, Tensor) for name, value in content.items()
+    ):
         raise ModelError(f"{path}: expected a mapping of names to tensors")
+    for name, tensor in content.items():
+        if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized:
+            raise ModelError(f"{path}: {name} is not a plain tensor (sparse, quantised or without values)")
     return content
 
 
@@ -111,9 +119,9 @@ def _shards(folder: Path) -> list[Path]:
     for name in sorted({str(shard) for shard in weight_map.values()}):
         # A shard lies beside its index; a path could name any file of the machine.
         if Path(name).name != name:
-            raise ModelError(f"{folder / INDEX}: shard {name!r} is not a plain file name")
-        if not (folder / name).is_file():
-            raise ModelError(f"{folder / INDEX}: shard {name} is missing")
+            raise ModelError(f"{folder / INDEX}: shard {shown(name)} is not a plain file name")
+        if len(name) > _LONGEST_NAME or not (folder / name).is_file():
+            raise ModelError(f"{folder / INDEX}: shard {shown(name)} is missing")
         paths.append(folder / name)
     return paths
 
@@ -133,4 +141,7 @@ def read_file(path: str | Path) -> Iterator[tuple[str, Tensor]]:
     """Yield the names and tensors of one safetensors file."""
     with _opened(Path(path)) as file:
         for name in file.keys():  # noqa: SIM118 - a safetensors file is not iterable
-            yield name, file.get_tensor(name)
+            try:
+                yield name, file.get_tensor(name)
+            except SafetensorError as error:  # a type of numbers that torch does not have
+                raise _damaged(path, error) from None

@@ -1,5 +1,6 @@
 """Networks with values: given weights, fresh weights, or both. All weight initialisation is here."""
 
+import os
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
@@ -16,6 +17,8 @@ from glassbert.model.seq2seq import Transformer
 
 Network = Bert | Transformer | Lstm
 N = TypeVar("N", bound=Network)
+_BYTES = 4
+"""Of a float32."""
 
 
 def without_values(network_class: type[N], config: Any) -> N:
@@ -41,6 +44,7 @@ def materialised(
     # Built without values first: torch's own initialisation would be drawn from the global generator.
     network = without_values(network_class, config)
     if seed is not None:
+        _check_memory(network)
         network.to_empty(device="cpu")
         network.tie_weights()
         _initialise(network, torch.Generator().manual_seed(seed))
@@ -51,6 +55,16 @@ def materialised(
     missing = [name for name, parameter in network.named_parameters() if parameter.is_meta]
     assert not missing, f"{missing[0]} has no value"
     return network
+
+
+def _check_memory(network: nn.Module) -> None:
+    """Refuse a network that no memory of this machine can hold, before any of it is taken."""
+    needed = sum(parameter.numel() for parameter in network.parameters()) * _BYTES
+    if os.name == "posix" and needed > (there := os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")):
+        raise UserError(
+            f"the weights of this model take {needed / 1e9:,.0f} GB, and the machine has "
+            f"{there / 1e9:,.0f} GB; choose a smaller shape"
+        )
 
 
 def new_bert(config: ModelConfig, *, seed: int) -> Bert:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import torch
 
@@ -18,6 +18,7 @@ from glassbert.errors import UserError
 from glassbert.messages import Log
 from glassbert.model.bert import Bert
 from glassbert.model.init import look_at_neighbours, new_bert
+from glassbert.ranges import Count
 from glassbert.runs.folder import plain_tables
 from glassbert.runs.recipe import Tables
 from glassbert.runs.run import SingleRun
@@ -29,11 +30,11 @@ from glassbert.tasks.pretraining import Pretrain
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.training.checkpoint import checkpoints
 from glassbert.training.settings import TrainSettings
-from glassbert.typed import check_keys, settings_from
+from glassbert.typed import check_fields, check_keys, hints_of, settings_from
 
 DEFAULT_PRESET = "mini"
 MODEL_FIELDS: Mapping[str, Any] = {
-    **get_type_hints(BertConfig),
+    **hints_of(BertConfig),
     "neighbour_heads": bool,
     "token_vectors": bool,
 }
@@ -49,11 +50,14 @@ class DataSettings:
     """Folder that `corpus build` wrote."""
     held_out: Path | None = None
     """Another such folder, of text that is not trained on; the one inside the corpus if not set."""
-    held_out_tokens: int = 100_000
+    held_out_tokens: Count = 100_000
     """Tokens of it to measure on."""
     phases: tuple[Phase, ...] = ()
     """Stretches of the run with batches or texts of another size, such as
     `[{ until = 0.2, batch_tokens = 4096 }, { until = 1.0, max_length = 512 }]`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "data")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,24 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar
 
-from glassbert.config import TRANSLATOR_PRESETS, BertConfig, LstmConfig, TransformerConfig
+from glassbert.config import TRANSLATOR_PRESETS, BertConfig, Depth, LstmConfig, TransformerConfig
 from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import UserError
+from glassbert.ranges import Beam, Count, CountOrNone, Length, Range, ShareBelowOne
 from glassbert.runs.start import StartModel
+from glassbert.typed import check_fields, hints_of
 
 DEFAULT_PRESET = "transformer-small"
 Row = TypeVar("Row")
 
 # Without the sizes that the vocabulary decides.
 TRANSFORMER_FIELDS: Mapping[str, Any] = {
-    "num_decoder_layers": int,
-    **{name: hint for name, hint in get_type_hints(BertConfig).items() if not name.endswith("vocab_size")},
+    "num_decoder_layers": Depth,
+    **{name: hint for name, hint in hints_of(BertConfig).items() if not name.endswith("vocab_size")},
 }
 LSTM_FIELDS: Mapping[str, Any] = {
     name: hint
-    for name, hint in get_type_hints(LstmConfig).items()
+    for name, hint in hints_of(LstmConfig).items()
     if not name.endswith(("vocab_size", "_token_id"))
 }
 
@@ -36,10 +38,13 @@ class ParallelData:
     """Key of the source in JSONL."""
     target_key: str = "target"
     """Key of the target in JSONL."""
-    skip_bad: int = 0
+    skip_bad: CountOrNone = 0
     """Rows of a file that may be left out because a side is empty or missing."""
-    max_length: int = 128
+    max_length: Length = 128
     """Tokens of the longest side, its end included; longer pairs are not trained on, and counted."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "data")
 
     def files(self, name: str) -> ParallelFiles:
         """Return the files that a user means by ``name``."""
@@ -52,28 +57,21 @@ class ParallelData:
 class TranslateSettings:
     """The `[task]` table."""
 
-    label_smoothing: float = 0.1
+    label_smoothing: ShareBelowOne = 0.1
     """Probability that is taken from the right piece and spread over all pieces."""
-    average_last: int = 1
+    average_last: Annotated[int, Range(1, 1000)] = 1
     """Average the weights of this many last checkpoints; if better on dev, the average is the model."""
-    dev_beam: int = 1
+    dev_beam: Beam = 1
     """Beam of the translations that are measured during the run; 1 is greedy."""
-    dev_sentences: int | None = None
+    dev_sentences: Count | None = None
     """Number of dev pairs, from all over the file, to measure on during the run; all if not set."""
-    final_beam: int = 4
+    final_beam: Beam = 4
     """Beam of the translations that the finished model is measured by, on all dev pairs."""
     bleu_tokenizer: str | None = None
     """How sacrebleu splits text into words; if not set, zh for Chinese and 13a otherwise."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.label_smoothing < 1:
-            raise UserError(
-                f"task.label_smoothing={self.label_smoothing}; expected from 0 up to, but not including, 1"
-            )
-        for name in ("average_last", "dev_beam", "dev_sentences", "final_beam"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"task.{name}={value}; expected at least 1")
+        check_fields(self, "task")
 
 
 def known_fields(preset: str | None) -> Mapping[str, Any]:

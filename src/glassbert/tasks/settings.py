@@ -1,9 +1,11 @@
 """Settings that every task has."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 from glassbert.errors import UserError
+from glassbert.ranges import Length, Range
+from glassbert.typed import check_fields
 
 LongText = Literal["head", "tail", "head+tail", "window"]
 """What a model reads of a text that is too long: one or both of its ends, or all of it in windows."""
@@ -13,11 +15,11 @@ LongText = Literal["head", "tail", "head+tail", "window"]
 class TaskSettings:
     """The `[task]` table."""
 
-    max_length: int | None = None
+    max_length: Annotated[int, Range(4, 10**6)] | None = None
     """Tokens of the longest input, [CLS] and [SEP] included; the model's own limit when absent."""
     long_text: LongText = "head"
     """What is read of a longer text: its head, its tail, head+tail, or all of it in overlapping windows."""
-    stride: int | None = None
+    stride: Length | None = None
     """Pieces from one window to the next, at most; half a window when absent."""
     freeze_encoder: bool = False
     """Train the head alone."""
@@ -25,14 +27,7 @@ class TaskSettings:
     """The metric on the dev rows that chooses the best weights; the task's usual one when absent."""
 
     def __post_init__(self) -> None:
-        if self.long_text not in get_args(LongText):
-            raise UserError(
-                f"task.long_text={self.long_text!r}; expected one of {', '.join(get_args(LongText))}"
-            )
-        if self.max_length is not None and self.max_length < 4:
-            raise UserError(f"task.max_length={self.max_length}; expected at least 4")
-        if self.stride is not None and self.stride < 1:
-            raise UserError(f"task.stride={self.stride}; expected at least 1")
+        check_fields(self, "task")
 
     def length_limit(self, max_length: int) -> int:
         """Return the tokens of the longest input, for a model that reads at most ``max_length``."""

@@ -284,7 +284,9 @@ def test_a_share_that_leaves_nothing_is_refused(text: Path, tokenizer: Tokenizer
         build(text, tokenizer, tmp_path / "out", held_out=0.99999)
     assert list(tmp_path.iterdir()) == [text]
     for share in (-0.1, 1.0):
-        with pytest.raises(UserError, match=f"held_out={share}; expected a share from 0 to below 1"):
+        with pytest.raises(
+            UserError, match=f"held_out={share}; expected a number of at least 0 and less than 1"
+        ):
             BuildSettings(held_out=share)
 
 

@@ -183,8 +183,14 @@ def test_what_may_be_masked_is_all_but_the_specials() -> None:
     [
         ({"select_prob": 0.0}, "select_prob=0.0"),
         ({"select_prob": 1.5}, "select_prob=1.5"),
-        ({"final_select_prob": 0.0}, "final_select_prob=0.0; expected above 0 and at most 1"),
-        ({"final_select_prob": 1.2}, "final_select_prob=1.2; expected above 0 and at most 1"),
+        (
+            {"final_select_prob": 0.0},
+            "mask.final_select_prob=0.0; expected a number of more than 0 and at most 1",
+        ),
+        (
+            {"final_select_prob": 1.2},
+            "mask.final_select_prob=1.2; expected a number of more than 0 and at most 1",
+        ),
         ({"mask_prob": 0.95}, "mask_prob=0.95 and random_prob=0.1"),
         ({"random_prob": -0.1}, "random_prob=-0.1"),
     ],

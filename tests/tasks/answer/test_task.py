@@ -367,8 +367,8 @@ def test_examples_that_nothing_can_be_learned_from_are_refused() -> None:
     ("changes", "message"),
     [
         ({"long_text": "head"}, "task.long_text=head: the task reads all of a text"),
-        ({"n_best": 0}, "task.n_best=0; expected at least 1"),
-        ({"max_answer": -1}, "task.max_answer=-1; expected at least 1"),
+        ({"n_best": 0}, "task.n_best=0; expected a whole number of at least 1"),
+        ({"max_answer": -1}, "task.max_answer=-1; expected a whole number of at least 1"),
         ({"measure": "rouge"}, "task.measure='rouge'; expected one of squad, cmrc"),
     ],
 )

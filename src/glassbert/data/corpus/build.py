@@ -11,6 +11,7 @@ import importlib.metadata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -27,15 +28,17 @@ from glassbert.data.corpus.resume import (
 )
 from glassbert.data.corpus.shards import DEFAULT_SHARD_TOKENS, CorpusWriter, ids_dtype
 from glassbert.data.random import Draw, uniform
-from glassbert.errors import DataError, UserError
+from glassbert.errors import DataError
 from glassbert.messages import Log, to_stderr
 from glassbert.model_names import model_folder
+from glassbert.ranges import PROCESSES, Count, ShareBelowOne
 from glassbert.storage import sha256_of, sync_folder
 from glassbert.text.documents import FORMS, Form, Part, TextSource
 from glassbert.text.segment import segmenter as find_segmenter
 from glassbert.text.sources import OnRead, find_sources, read_blocks
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.text.workers import map_in_order
+from glassbert.typed import check_fields
 
 # Decides which documents are held out: the same for every corpus, so that one more file moves no document.
 _HELD_OUT_SEED = 0
@@ -47,20 +50,16 @@ class BuildSettings:
 
     segmenter: str | None = None
     """What finds Chinese words: a name, or the path of a word list."""
-    shard_tokens: int = DEFAULT_SHARD_TOKENS
+    shard_tokens: Count = DEFAULT_SHARD_TOKENS
     """A shard ends with the first document that brings it to this size."""
     drop_duplicates: bool = False
     """Whether repeated lines are left out."""
-    held_out: float = 0.0
+    held_out: ShareBelowOne = 0.0
     """The share of documents that go into a corpus of their own."""
-    processes: int = 1
+    processes: Annotated[int, PROCESSES] = 1
 
     def __post_init__(self) -> None:
-        for name in ("shard_tokens", "processes"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name}={getattr(self, name)}; expected 1 or more")
-        if not 0 <= self.held_out < 1:
-            raise UserError(f"held_out={self.held_out}; expected a share from 0 to below 1, such as 0.01")
+        check_fields(self)
 
 
 @dataclass(frozen=True)

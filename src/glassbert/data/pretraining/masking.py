@@ -12,7 +12,9 @@ from glassbert.data.pretraining.batches import Labels
 from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.data.random import Draw, below, uniform
 from glassbert.errors import UserError
+from glassbert.ranges import Share, ShareAboveZero
 from glassbert.text.vocabulary import Vocabulary, is_unused
+from glassbert.typed import check_fields
 
 _NEVER = 2.0  # above every roll
 
@@ -21,23 +23,20 @@ _NEVER = 2.0  # above every roll
 class Masking:
     """How many tokens are hidden, and how."""
 
-    select_prob: float = 0.15
+    select_prob: ShareAboveZero = 0.15
     """The share of tokens that are to be predicted."""
-    mask_prob: float = 0.8
+    mask_prob: Share = 0.8
     """Of those, the share that become [MASK]."""
-    random_prob: float = 0.1
+    random_prob: Share = 0.1
     """Of those, the share that become a random token; the rest stays as it is."""
     whole_words: bool = False
     """Whether all pieces of a word are chosen, and hidden, together."""
-    final_select_prob: float | None = None
+    final_select_prob: ShareAboveZero | None = None
     """What `select_prob` becomes, step by step, at the end of the run; without it, it stays as it is."""
 
     def __post_init__(self) -> None:
-        for name in ("select_prob", "final_select_prob"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value <= 1:
-                raise UserError(f"{name}={value}; expected above 0 and at most 1, such as 0.15")
-        if min(self.mask_prob, self.random_prob) < 0 or self.mask_prob + self.random_prob > 1 + 1e-9:
+        check_fields(self, "mask")
+        if self.mask_prob + self.random_prob > 1 + 1e-9:
             raise UserError(
                 f"mask_prob={self.mask_prob} and random_prob={self.random_prob}; expected shares that add up "
                 "to at most 1, such as 0.8 and 0.1"

@@ -18,11 +18,12 @@ from glassbert.data.pretraining.batches import Labels, PretrainBatch
 from glassbert.data.pretraining.examples import Partner
 from glassbert.data.pretraining.masking import Masking
 from glassbert.data.pretraining.packing import Moment, Packing
-from glassbert.errors import UserError
 from glassbert.model.bert import Bert, Encoder
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.tap import Tap, shown_losses
+from glassbert.ranges import Length, Share
 from glassbert.text.vocabulary import Vocabulary
+from glassbert.typed import check_fields
 
 Ids = NDArray[np.int64]
 
@@ -33,9 +34,9 @@ class ObjectiveSettings:
 
     name: str = "mlm+nsp"
     """Masked tokens (mlm), with them whether B follows A (mlm+nsp), or whether the two are swapped (sop)."""
-    max_length: int = 128
+    max_length: Length = 128
     """Tokens of the longest example, [CLS] and [SEP] included."""
-    short_prob: float = 0.1
+    short_prob: Share = 0.1
     """Share of examples that aim at a random shorter length, so that the model meets all lengths."""
     mask: Masking = field(default_factory=Masking)
     """Which tokens are hidden, and how."""
@@ -44,8 +45,7 @@ class ObjectiveSettings:
     for each language, `file` keeps the language from giving the answer away."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.short_prob <= 1:
-            raise UserError(f"short_prob={self.short_prob}; expected a share from 0 to 1, such as 0.1")
+        check_fields(self, "objective")
 
     def for_evaluation(self) -> Self:
         """Return the settings that held-out text is measured with, the same whatever a run masks."""

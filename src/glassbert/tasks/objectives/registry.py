@@ -22,7 +22,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
 
 def objective_type(name: str) -> type[Objective]:
     """Return the objective of that name."""
-    if name not in OBJECTIVES:
+    if not isinstance(name, str) or name not in OBJECTIVES:
         raise UserError(f"objective.name={name!r}; expected one of {', '.join(OBJECTIVES)}")
     return OBJECTIVES[name]
 

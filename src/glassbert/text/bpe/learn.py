@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from glassbert.errors import DataError, UserError
+from glassbert.errors import DataError
+from glassbert.ranges import Count, VocabularySize
 from glassbert.text.bpe.pieces import BYTES, NUM_FIXED, SPECIALS, WORD
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
 from glassbert.text.merging import Merger, most_frequent_first
 from glassbert.text.tokenizer import for_engine
 from glassbert.text.word_counts import add_up
+from glassbert.typed import check_fields
 
 _BLOCK_TEXTS = 1 << 14
 _NUM_EXAMPLES = 10
@@ -27,20 +29,17 @@ _words = re.compile(WORD).findall
 class SubwordSettings:
     """Settings of a reversible vocabulary."""
 
-    size: int = 8000
+    size: VocabularySize = 8000
     """Rows of the vocabulary, specials and bytes included; met exactly."""
-    max_alphabet: int | None = None
+    max_alphabet: VocabularySize | None = None
     """How many characters get a row of their own; half of the size when not given."""
-    min_count: int = 2
+    min_count: Count = 2
     """How often a pair of pieces must occur in the text to become a piece."""
-    max_words: int = 1_000_000
+    max_words: Count = 1_000_000
     """How many distinct words are held in memory; beyond it the rarest are dropped, and reported."""
 
     def __post_init__(self) -> None:
-        for name in ("size", "max_alphabet", "min_count", "max_words"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name}={value}; expected 1 or more")
+        check_fields(self, "vocabulary")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Annotated, TypedDict, Unpack
 
 from glassbert.errors import DataError, UserError
 from glassbert.messages import Log, to_stderr
+from glassbert.ranges import PROCESSES, Count, Range, ShareAboveZero, VocabularySize
 from glassbert.text.characters import is_ideograph, is_punctuation
 from glassbert.text.documents import Form
 from glassbert.text.merging import Merger, most_frequent_first
@@ -21,6 +22,7 @@ from glassbert.text.word_counts import OnProgress, WordCounts, count_words
 from glassbert.text.wordpiece.folder import check_replaceable
 from glassbert.text.wordpiece.settings import TokenizerSettings
 from glassbert.text.wordpiece.tokenizer import Tokenizer
+from glassbert.typed import check_fields
 
 _NUM_EXAMPLES = 10
 _MERGES_PER_REPORT = 64
@@ -30,36 +32,27 @@ _MERGES_PER_REPORT = 64
 class LearnSettings:
     """Settings of a vocabulary."""
 
-    size: int
+    size: VocabularySize
     """Rows of the vocabulary, special pieces included; met exactly."""
     cased: bool = False
     """Keep capital letters and accents."""
-    min_count: int = 1
+    min_count: Count = 1
     """How often a pair of pieces must occur in the text to become a piece. Not 2 by default: the size asked
     for comes first, and the report says how rare the last pair is."""
-    alphabet_coverage: float = 0.9999
+    alphabet_coverage: ShareAboveZero = 0.9999
     """Share of the characters of the text that the alphabet covers, the most frequent characters first."""
-    max_alphabet: int | None = None
+    max_alphabet: VocabularySize | None = None
     """How many characters the alphabet holds at most."""
-    num_unused: int = 0
+    num_unused: Annotated[int, Range(0, 10**6)] = 0
     """Rows `[unused1]` ... kept free. None by default: each takes a row away from real pieces, and `vocab
     extend` can add rows at the end as well."""
-    processes: int = 1
+    processes: Annotated[int, PROCESSES] = 1
     """Processes that count words. With two or more, a script needs `if __name__ == "__main__"`."""
-    max_words: int = 1_000_000
+    max_words: Count = 1_000_000
     """How many distinct words are held in memory; beyond it the rarest are dropped, and reported."""
 
     def __post_init__(self) -> None:
-        for name in ("size", "min_count", "max_alphabet", "processes", "max_words"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name}={value}; expected 1 or more")
-        if self.num_unused < 0:
-            raise UserError(f"num_unused={self.num_unused}; expected 0 or more")
-        if not 0 < self.alphabet_coverage <= 1:
-            raise UserError(
-                f"alphabet_coverage={self.alphabet_coverage}; expected above 0 and at most 1, such as 0.9999"
-            )
+        check_fields(self)
 
     @property
     def tokenizer_settings(self) -> TokenizerSettings:

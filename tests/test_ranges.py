@@ -1,0 +1,150 @@
+"""Attacks every number that a user can set, in every table and on the command line."""
+
+import ast
+import importlib
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import cyclopts
+import pytest
+
+import glassbert
+from glassbert.cli.main import build_app, main
+from glassbert.config import BertConfig, LstmConfig
+from glassbert.errors import UserError
+from glassbert.ranges import Range
+from glassbert.runs.api import finetune_homes, pretrain_homes, translate_homes
+from glassbert.runs.finetune import FineTuneRecipe
+from glassbert.runs.pretrain import PretrainRecipe
+from glassbert.runs.recipe import Tables, changed
+from glassbert.runs.translate import TranslateRecipe
+from glassbert.typed import hints_of
+
+SOURCE = Path(glassbert.__file__).parent
+ABSURD = ["nan", "inf", "-inf", "-1", "0", "1e30", "1" + "0" * 30, "many", "[1]", "{}"]
+NUMBERS = [math.nan, math.inf, -math.inf, -1, 0, 1e30, 10**30, "many", None, [1]]
+
+
+def settings_classes() -> Iterator[type[Any]]:
+    """Yield every dataclass that is checked by the types of its fields, wherever it is."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        names = {
+            node.name
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.ClassDef)
+            and ("check_fields(self" in ast.unparse(node) or node.name.endswith("Settings"))
+            and "@dataclass" in ast.unparse(node)
+        }
+        module = ".".join(("glassbert", *path.relative_to(SOURCE).with_suffix("").parts))
+        yield from (getattr(importlib.import_module(module), name) for name in sorted(names))
+
+
+CLASSES = list(settings_classes())
+
+
+def plain(hint: Any) -> set[Any]:
+    """Return the types of a hint that have no range."""
+    if get_origin(hint) in (Union, UnionType):
+        return set().union(*map(plain, get_args(hint)))
+    if get_origin(hint) is Annotated and any(isinstance(one, Range) for one in hint.__metadata__):
+        return set()
+    return {hint}
+
+
+def refusal(call: Callable[[], object]) -> str | None:
+    """Return what a user is told; None if the value was accepted."""
+    try:
+        call()
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def test_the_classes_are_found() -> None:
+    assert {BertConfig, LstmConfig} < set(CLASSES)
+    assert len(CLASSES) > 15
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_every_number_of_a_settings_class_has_a_range(kind: type[Any]) -> None:
+    unbounded = [name for name, hint in hints_of(kind).items() if plain(hint) & {int, float}]
+    if kind.__name__ not in ("TokenizerSettings", "SentenceSettings"):  # read from files, checked there
+        assert unbounded == []
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_no_number_from_python_ends_in_anything_but_a_line(kind: type[Any]) -> None:
+    required = {"size": 100, "corpus": Path("c"), "train": Path("t"), "until": 1.0, "encoder": BertConfig()}
+    needed = {f.name: required[f.name] for f in fields(kind) if f.name in required}
+    for name, hint in hints_of(kind).items():
+        if plain(hint) - {NoneType}:
+            continue
+        for value in NUMBERS:
+            refused = refusal(lambda name=name, value=value: kind(**{**needed, name: value}))
+            assert refused is None or (name in refused and len(refused.splitlines()) == 1)
+
+
+def recipes() -> list[tuple[str, str]]:
+    """Return every kind of recipe with each of its settings; those that tasks share are tried once."""
+    tables = {"pretrain": pretrain_homes(), "classify": finetune_homes("classify")}
+    tables |= {task: finetune_homes(task) for task in ("tag", "answer")}
+    tables["translate"] = translate_homes()
+    keys = {(kind, ".".join(home)) for kind, homes in tables.items() for home in homes.values()}
+    return sorted(
+        (kind, key) for kind, key in keys if kind not in ("tag", "answer") or key.startswith("task.")
+    )
+
+
+def make(kind: str, tables: Tables) -> None:
+    if kind == "pretrain":
+        PretrainRecipe.of({"data": {"corpus": "none"}, **tables})
+    elif kind == "translate":
+        TranslateRecipe.of({"data": {"train": "none"}, **tables})
+    else:
+        FineTuneRecipe.of(kind, {"data": {"train": "none"}, "model": {"start": "none"}, **tables})
+
+
+@pytest.mark.parametrize(("kind", "key"), recipes())
+def test_no_setting_of_a_recipe_ends_in_anything_but_a_line(kind: str, key: str) -> None:
+    for value in ABSURD:
+        refused = refusal(lambda value=value: make(kind, changed({}, [f"{key}={value}"])))
+        assert refused is None or len(refused.splitlines()) == 1
+
+
+def numeric_options() -> list[tuple[str, str, cyclopts.Argument]]:
+    found = []
+
+    def visit(app: cyclopts.App, words: list[str]) -> None:
+        for name in app:
+            if not name.startswith("-"):
+                visit(app[name], [*words, name])
+        if app.default_command is not None:
+            for argument in app.assemble_argument_collection():
+                if {int, float} & {argument.hint, *get_args(argument.hint)} and argument.names:
+                    found.append((" ".join(words), argument.names[0], argument))
+
+    visit(build_app(), [])
+    return found
+
+
+OPTIONS = numeric_options()
+
+
+def test_the_numeric_options_are_found() -> None:
+    assert {("fill", "--top"), ("vocab train", "--size"), ("train classify", "--seeds")} < {
+        (verb, name) for verb, name, _ in OPTIONS
+    }
+
+
+@pytest.mark.parametrize(("verb", "name", "argument"), OPTIONS, ids=lambda one: str(one)[:20])
+def test_every_numeric_option_has_a_range(verb: str, name: str, argument: cyclopts.Argument) -> None:
+    (limit,) = (one for one in argument.parameter.validator if isinstance(one, Range))
+    values = [value for value in ABSURD[:7] if float(value) not in limit]
+    assert set(values) > {"nan", "inf", "1e30"}
+    for value in ("many", *values):
+        assert main([*verb.split(), "a", "b", f"{name}={value}"]) == 2
