@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -10,6 +10,7 @@ from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.output import print_assumptions, print_json, remark
 from glassbert.errors import GateError, UserError
 from glassbert.inference.questions import Baseline, Method, Unit
+from glassbert.ranges import COUNT, Range
 
 
 @Parameter(name="*")
@@ -27,13 +28,13 @@ class WhyOptions:
     """Judge each token, or whole words."""
     baseline: Baseline = "mask"
     """What says nothing: the vector of [MASK] or [PAD], or zeros."""
-    steps: int | None = None
+    steps: Annotated[int | None, Parameter(validator=Range(1, 100_000))] = None
     """Gradients to take; as many as it needs when not given."""
     segmenter: str | None = None
     """Of Chinese words: rjieba, jieba, or a file with one word a line."""
     data: Path | None = None
     """File of rows, such as the training data, for --method rows."""
-    top: int = 20
+    top: Annotated[int, Parameter(validator=COUNT)] = 20
     """How many parts or neighbours to show."""
 
 
