@@ -271,7 +271,7 @@ def test_the_learning_rate_follows_the_width(given: Path) -> None:
         ({"task": {"metric": "beauty"}}, "task.metric='beauty'; expected one of loss, accuracy, "),
         ({"train": {"patience": -1}}, "train.patience=-1; expected a whole number of at least 0"),
         ({"runs": {"seeds": 0}}, "runs.seeds=0; expected a whole number of at least 1"),
-        ({"data": {"dev_share": 1.5}}, "data.dev_share=1.5; expected from 0"),
+        ({"data": {"dev_share": 1.5}}, "data.dev_share=1.5; expected a number of at least 0"),
     ],
 )
 def test_wrong_settings_are_one_clear_line(
