@@ -89,8 +89,9 @@ def test_every_verb_for_encoders_sends_a_translator_to_its_own_verb(
     assert not Path("out").exists()
 
 
-def test_translate_names_an_encoder_as_such(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["translate", "demo", "texts.txt"]) == 4
+def test_translate_names_an_encoder_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "texts.txt").write_text("a\n")
+    assert main(["translate", "demo", str(tmp_path / "texts.txt")]) == 4
     expected = "glassbert: demo is a BERT, not a translator; train one with `glassbert train translate`\n"
     assert capsys.readouterr().err == expected
 
@@ -106,7 +107,8 @@ def test_every_verb_that_runs_a_model_takes_a_device_and_a_precision(
         raise ModelError("stop here")
 
     monkeypatch.setattr(loading, "load", load)
-    text = {"fill": "a [MASK]"}.get(verb, str(tmp_path))
+    (tmp_path / "texts.txt").write_text("a\n")
+    text = {"fill": "a [MASK]"}.get(verb, str(tmp_path / "texts.txt"))
     assert main([verb, "demo", text]) == 4
     assert main([verb, "demo", text, "--device", "cpu", "--precision", "bfloat16"]) == 4
     assert asked == [
@@ -115,6 +117,15 @@ def test_every_verb_that_runs_a_model_takes_a_device_and_a_precision(
     ]
     assert main([verb, "demo", text, "--device", "tpu"]) == 2
     assert "tpu" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["embed", "predict", "translate"])
+def test_the_input_is_open_before_the_model_is_loaded(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(loading, "load", lambda *_, **__: pytest.fail("loaded in vain"))
+    assert main([verb, "demo", str(tmp_path / "missing.txt")]) == 2
+    assert "missing.txt: No such file" in capsys.readouterr().err
 
 
 def test_a_hub_name_is_looked_up_only_with_online(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,13 +45,13 @@ def embed(
 
     if out is not None and out.suffix != ".npy":
         raise UserError(f"--out {out}: expected a name that ends in .npy")
+    texts = input_texts(source)  # before the model, which takes seconds
     loaded = load(model, Model, **place_of(where))
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
     print_assumptions(loaded.tokenizer)
     if loaded.sentences is None:
         remark(f"{model} does not say how to pool; a text's vector is the mean over its tokens")
-    texts = input_texts(source)
     num_texts = num_truncated = 0
     with nullcontext() if out is None else _vector_file(out) as append, progress_bar() as bar:
         task = bar.add_task("embedding", total=None)

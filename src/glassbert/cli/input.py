@@ -15,9 +15,13 @@ def num_processes(given: int | None) -> int:
 
 
 def input_texts(source: str) -> Iterator[str]:
-    """Yield the texts of a file or of stdin: plain lines, or JSON objects with "text"."""
-    lines: Iterable[str] = stdin_lines() if source == "-" else read_lines(source, remark)
-    name = "stdin" if source == "-" else source
+    """Open a file or stdin, and return its texts: plain lines, or JSON objects with "text"."""
+    if source == "-":
+        return _texts(stdin_lines(), "stdin")
+    return _texts(read_lines(source, remark), source)
+
+
+def _texts(lines: Iterable[str], name: str) -> Iterator[str]:
     for number, line in enumerate(lines, start=1):
         yield _text_of(line, f"{name}:{number}") if line.startswith("{") else line
 

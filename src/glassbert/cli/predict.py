@@ -53,13 +53,14 @@ def predict(
     from glassbert.inference.model import Model
     from glassbert.inference.predict import predict_stream, schema_for, threshold_for_accuracy
 
+    notes = Notes()
+    # Opened before the model, which takes seconds.
+    lines = stdin_lines() if source == "-" else open_lines(Path(source), notes)
     loaded = load(model, Model, **place_of(where))
     print_assumptions(loaded.tokenizer)
     if accuracy is not None:
         abstain_below = max(abstain_below, threshold_for_accuracy(loaded, accuracy))
     name = "stdin" if source == "-" else source
-    notes = Notes()
-    lines = stdin_lines() if source == "-" else open_lines(Path(source), notes)
     options = read_options(set_, format, skip_bad)
     rows = stream_examples(schema_for(loaded.task, task), lines, name, options, notes)
     _print_all(predict_stream(loaded, rows, abstain_below=abstain_below), skip_bad, notes)

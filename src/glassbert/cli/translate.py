@@ -81,10 +81,10 @@ def translate(
     from glassbert.inference.translator import Translator, length_warnings
 
     search = search or SearchOptions()
+    texts = input_texts(source)  # before the model, which takes seconds
     translator = load(model, Translator, **place_of(where))
     settings = translator.usual_settings(**search.settings())
     num_texts = num_truncated = num_unfinished = 0
-    texts = input_texts(source)
     for found in translator.stream(texts, settings, with_alignment=alignment, chunk_size=chunk):
         _print(found, json)
         num_texts += 1
