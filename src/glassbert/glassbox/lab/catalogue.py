@@ -91,4 +91,60 @@ CATALOGUE = {
             "残差和 LayerNorm 对方差、对梯度随深度的变化有什么作用？",
         ),
     ),
+    "projections": Entry(
+        "projections",
+        Words(
+            "Does attention need all of Q, K and V?",
+            "注意力需要 Q、K、V 三者都有吗？",
+        ),
+    ),
+    "heads": Entry(
+        "projections",
+        Words(
+            "What do many heads give that one does not, at equal parameters?",
+            "参数相同，多个头比一个头好在哪里？",
+        ),
+    ),
+    "order": Entry(
+        "projections",
+        Words(
+            "What can attention do without positions?",
+            "没有位置，注意力能做什么？",
+        ),
+    ),
+    "masks": Entry(
+        "masks",
+        Words(
+            "Why are chosen tokens 80% [MASK], 10% random and 10% unchanged?",
+            "选中的 token 为什么 80% 变 [MASK]、10% 随机、10% 不变？",
+        ),
+    ),
+    "rates": Entry(
+        "masks",
+        Words(
+            "Is it better to hide 15%, 30% or 40% of the tokens?",
+            "遮 15%、30% 还是 40% 的 token 更好？",
+        ),
+    ),
+    "pairs": Entry(
+        "masks",
+        Words(
+            "What does next sentence prediction add?",
+            "下一句预测带来了什么？",
+        ),
+    ),
+    "recurrence": Entry(
+        "recurrence",
+        Words(
+            "How do a Transformer and an LSTM differ in dependent steps, time and reach?",
+            "Transformer 与 LSTM 在等待步数、时间和距离上有什么不同？",
+        ),
+    ),
+    "bottleneck": Entry(
+        "bottleneck",
+        Words(
+            "What is lost when a whole source must pass through one vector?",
+            "整个原文都要经过一个向量，会损失什么？",
+        ),
+    ),
 }

@@ -1,0 +1,310 @@
+"""`lab projections`, `lab heads` and `lab order`: what attention needs, on tasks that can tell."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from glassbert.glassbox.lab.estimate import Estimate, Verdict, differences
+from glassbert.glassbox.lab.experiment import Experiment
+from glassbert.glassbox.lab.reader import (
+    Learned,
+    PositionKind,
+    Projections,
+    ReaderSettings,
+    Variant,
+    learn,
+)
+from glassbert.glassbox.lab.result import Bars, Claim, Plot, Report, Table
+from glassbert.glassbox.lab.small_language import TEST_SEED, LanguageSettings, pretrain, texts
+from glassbert.glassbox.lab.sources import THEORY, notes
+from glassbert.glassbox.lab.toys import TOYS
+from glassbert.glassbox.lab.words import Text, Words
+from glassbert.ranges import Range
+
+TaskName = Literal["copy", "previous", "induction", "brackets", "neighbours", "mlm"]
+MLM = Words("small MLM", "小型 MLM")
+NUM_TEST_SENTENCES = 300
+_NEAR = 0.02
+"""Accuracies that differ by less are called equal."""
+
+PROJECTIONS: dict[Projections, Words] = {
+    "qkv": Words("(Q, K, V)", "(Q, K, V)"),
+    "qv_shared": Words("(Q, V), shared: K uses Wq; as (K, V) shared", "(Q, V) 共用：K 用 Wq；即 (K, V) 共用"),
+    "qv_removed": Words("(Q, V), removed: K is x", "(Q, V) 去掉：K 就是 x"),
+    "kv_removed": Words("(K, V), removed: Q is x", "(K, V) 去掉：Q 就是 x"),
+    "v_shared": Words("(V), shared: one matrix for all", "(V) 共用：三者同一个矩阵"),
+    "v_removed": Words("(V), removed: Q and K are x", "(V) 去掉：Q 和 K 就是 x"),
+}
+POSITIONS: dict[PositionKind, Words] = {
+    "none": Words("no positions", "没有位置"),
+    "learned": Words("learned table", "学习的位置表"),
+    "sinusoidal": Words("sinusoids", "正弦位置"),
+    "rotary": Words("rotary", "旋转位置"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectionsSettings(ReaderSettings):
+    """Which tasks."""
+
+    tasks: tuple[TaskName, ...] = ("copy",)
+    """copy, previous, induction, brackets, neighbours, mlm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadsSettings(ReaderSettings):
+    """Which numbers of heads."""
+
+    tasks: tuple[TaskName, ...] = ("neighbours",)
+    """copy, previous, induction, brackets, neighbours."""
+    num_heads: tuple[Annotated[int, Range(1, 8)], ...] = (1, 2, 8)
+    """Heads of each attention: divisors of the hidden size."""
+    num_steps: Annotated[int, Range(1, 100_000)] = 200
+    """Steps of training."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderSettings(ReaderSettings):
+    """Which kinds of positions."""
+
+    tasks: tuple[TaskName, ...] = ("previous",)
+    """copy, previous, induction, brackets, neighbours, mlm."""
+
+
+Found = dict[str, dict[TaskName, list[Learned]]]
+"""By row and task, one of each seed."""
+
+
+def learn_mlm(variant: Variant, settings: ReaderSettings, seed: int) -> Learned:
+    """Pre-train a small BERT with such attention; return its accuracy at masked tokens."""
+    size = LanguageSettings(
+        num_steps=settings.num_steps, hidden_size=settings.hidden_size, num_layers=settings.num_layers
+    )
+    trained = pretrain(size, seed, variant=variant)
+    test = texts(np.random.default_rng(TEST_SEED), NUM_TEST_SENTENCES, are_pairs=False)
+    blocks = trained.network.bert.encoder.blocks
+    return Learned(
+        trained.measure(test)["mlm_accuracy"], sum(parameter.numel() for parameter in blocks.parameters())
+    )
+
+
+def learn_all(
+    variants: Mapping[str, Variant], tasks: tuple[TaskName, ...], settings: ReaderSettings
+) -> Found:
+    """Train every variant on every task with every seed."""
+
+    def learned(task: TaskName, variant: Variant, seed: int) -> Learned:
+        if task == "mlm":
+            return learn_mlm(variant, settings, seed)
+        return learn(TOYS[task], variant, settings, seed)
+
+    seeds = range(settings.num_seeds)
+    return {
+        name: {task: [learned(task, variant, seed) for seed in seeds] for task in tasks}
+        for name, variant in variants.items()
+    }
+
+
+def accuracies(found: Found, name: str, task: TaskName) -> list[float]:
+    """Return the accuracy of each seed."""
+    return [one.accuracy for one in found[name][task]]
+
+
+def task_name(task: TaskName) -> Words:
+    """Return a task's name in both languages."""
+    return MLM if task == "mlm" else TOYS[task].name
+
+
+def tables_and_plots(
+    found: Found, names: Mapping[Any, Text], tasks: tuple[TaskName, ...], column: Words
+) -> tuple[Table, tuple[Plot, ...]]:
+    """Return the accuracies as a table, and a plot of each task."""
+    rows = tuple(
+        (
+            names[name],
+            by_task[tasks[0]][0].num_parameters,
+            *(Estimate.of(accuracies(found, name, task)) for task in tasks),
+        )
+        for name, by_task in found.items()
+    )
+    columns = (column, Words("parameters", "参数"), *map(task_name, tasks))
+    plots = tuple(
+        Bars(
+            Words("accuracy: {}", "准确率：{}").format(task_name(task)),
+            tuple((names[name], Estimate.of(accuracies(found, name, task))) for name in found),
+            is_share=True,
+        )
+        for task in tasks
+    )
+    return Table(
+        Words("Accuracy on sequences that were not seen", "未见过的序列上的准确率"), columns, rows, digits=3
+    ), plots
+
+
+def same_or_better(found: Found, name: str, base: str, tasks: tuple[TaskName, ...]) -> tuple[str, Verdict]:
+    """Return each task's difference from ``base``, and whether ``name`` is as good on all of them."""
+    gaps = {task: differences(accuracies(found, name, task), accuracies(found, base, task)) for task in tasks}
+    verdicts = [gap.above(-_NEAR) for gap in gaps.values()]
+    words = "; ".join(f"{task_name(task).en} {gap}" for task, gap in gaps.items())
+    if "does not hold" in verdicts:
+        return words, "does not hold"
+    return words, "unclear" if "unclear" in verdicts else "holds"
+
+
+def run_projections(settings: ProjectionsSettings) -> Report:
+    """Train networks with all three projections, and with some shared or removed."""
+    found = learn_all({name: Variant(projections=name) for name in PROJECTIONS}, settings.tasks, settings)
+    table, plots = tables_and_plots(found, PROJECTIONS, settings.tasks, Words("projections", "投影"))
+    claims = []
+    for name, words in PROJECTIONS.items():
+        if name != "qkv":
+            gaps, decided = same_or_better(found, name, "qkv", settings.tasks)
+            statement = Words("{} does as well as (Q, K, V).", "{} 与 (Q, K, V) 一样好。").format(words)
+            claims.append(
+                Claim(
+                    notes("7.1"),
+                    statement,
+                    Words("accuracy minus that of (Q, K, V): {}", "准确率减去 (Q, K, V) 的：{}").format(gaps),
+                    decided,
+                )
+            )
+    return Report(
+        meaning=PROJECTIONS_MEANING,
+        tables=(table,),
+        plots=plots,
+        claims=tuple(claims),
+        seeds=tuple(range(settings.num_seeds)),
+    )
+
+
+PROJECTIONS_MEANING = Words(
+    "One of Wq and Wk can be left out with little or no loss: x Wq x^T is still a general bilinear form. "
+    "Sharing them "
+    "makes the scores symmetric: who looks at whom becomes mutual, and tasks that need a direction suffer or "
+    "need "
+    "another block. With a single matrix, or none for the scores, tokens mostly find what resembles them.",
+    "Wq 和 Wk 去掉一个，几乎没有损失：x Wq x^T 仍是一般的双线性形式。共用则使分数对称：谁看谁变成相互的，"
+    "需要方向的任务会变差，或者要多一个 block。只有一个矩阵，或者分数没有矩阵时，token "
+    "多半只能找到与自己相像的。",
+)
+
+
+def run_heads(settings: HeadsSettings) -> Report:
+    """Train networks that differ in the number of heads only."""
+    variants = {str(count): Variant(num_heads=count) for count in settings.num_heads}
+    found = learn_all(variants, settings.tasks, settings)
+    names: dict[str, Text] = {name: Words("{} heads", "{} 个头").format(name) for name in found}
+    table, plots = tables_and_plots(found, names, settings.tasks, Words("heads", "头数"))
+    fewest, most = str(min(settings.num_heads)), str(max(settings.num_heads))
+    claims = tuple(
+        _gain(
+            found,
+            (most, fewest),
+            task,
+            notes("8.1"),
+            Words(
+                "Many heads can look at several things at once; one cannot ({}).",
+                "多个头能同时关注不同的信息，一个头不能（{}）。",
+            ),
+        )
+        for task in settings.tasks
+    )
+    return Report(
+        meaning=Words(
+            "The parameters are the same for any number of heads: the same matrices are cut into more "
+            "slices. One head has "
+            "one distribution over the tokens and mixes what it looks at. The mixture can still be taken "
+            "apart if its "
+            "weights differ, so a task that needs two places does not defeat one head by itself; the table "
+            "shows what "
+            "more heads are worth.",
+            "头数不同，参数一样多：只是把同样的矩阵切成更多份。一个头对所有 token 只有一个分布，"
+            "看到的东西混在一起。"
+            "只要权重不同，混合之后仍能分开，所以需要两个位置的任务不一定难倒一个头；多个头值多少，见表。",
+        ),
+        tables=(table,),
+        plots=plots,
+        claims=claims,
+        seeds=tuple(range(settings.num_seeds)),
+    )
+
+
+def run_order(settings: OrderSettings) -> Report:
+    """Train networks with and without positions."""
+    found = learn_all({name: Variant(positions=name) for name in POSITIONS}, settings.tasks, settings)
+    table, plots = tables_and_plots(found, POSITIONS, settings.tasks, Words("positions", "位置"))
+    claims = tuple(
+        _gain(
+            found,
+            ("sinusoidal", "none"),
+            task,
+            THEORY,
+            Words(
+                "Without positions attention cannot know the order ({}).",
+                "没有位置，注意力不知道顺序（{}）。",
+            ),
+        )
+        for task in settings.tasks
+    )
+    return Report(
+        meaning=Words(
+            "Attention sees a set: without positions, exchanging two other tokens changes nothing. Any of "
+            "the three "
+            "ways to add positions brings the order back.",
+            "注意力看到的是集合：没有位置时，交换另外两个 token 什么也不会变。"
+            "三种加位置的办法都能把顺序找回来。",
+        ),
+        tables=(table,),
+        plots=plots,
+        claims=claims,
+        seeds=tuple(range(settings.num_seeds)),
+    )
+
+
+def _gain(found: Found, pair: tuple[str, str], task: TaskName, source: Text, statement: Words) -> Claim:
+    """Return the claim that the first of a pair is better than the second on a task."""
+    gain = differences(accuracies(found, pair[0], task), accuracies(found, pair[1], task))
+    words = Words("accuracy, {} minus {}: {}", "准确率，{} 减 {}：{}").format(*pair, gain)
+    return Claim(source, statement.format(task_name(task)), words, gain.above(_NEAR))
+
+
+_LARGE = {"num_seeds": 5, "num_steps": 400, "num_sequences": 64, "length": 16, "num_layers": 2}
+_TOYS = ["copy", "previous", "induction", "brackets"]
+EXPERIMENTS = {
+    "projections": Experiment(
+        theory=Words(
+            "Scores are x Wq Wk^T x^T. Without one of the two matrices this is still any bilinear form, up "
+            "to its rank. "
+            "With Wk = Wq it is symmetric: i looks at j as strongly as j at i, before softmax.",
+            "分数是 x Wq Wk^T x^T。去掉其中一个矩阵，在秩允许的范围内仍是任意双线性形式。若 Wk = Wq，"
+            "则分数对称："
+            "softmax 之前，i 看 j 与 j 看 i 一样强。",
+        ),
+        settings=ProjectionsSettings,
+        run=run_projections,
+        large={**_LARGE, "tasks": [*_TOYS, "mlm"]},
+    ),
+    "heads": Experiment(
+        theory=Words(
+            "h heads of d / h features need the same four d x d matrices as one head of d features. Each has "
+            "its own "
+            "softmax, so h heads can read h places without mixing them.",
+            "h 个 d / h 维的头，与一个 d 维的头，都是同样的四个 d x d 矩阵。每个头各有自己的 softmax，"
+            "h 个头能读 h 个位置而不混在一起。",
+        ),
+        settings=HeadsSettings,
+        run=run_heads,
+        large={**_LARGE, "num_layers": 1, "tasks": ["neighbours", *_TOYS]},
+    ),
+    "order": Experiment(
+        theory=Words(
+            "Without positions, softmax(QK^T)V gives the same answer for any order of the keys.",
+            "没有位置时，softmax(QK^T)V 对键的任何顺序给出同样的结果。",
+        ),
+        settings=OrderSettings,
+        run=run_order,
+        large={**_LARGE, "tasks": [*_TOYS]},
+    ),
+}

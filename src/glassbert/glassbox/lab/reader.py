@@ -1,0 +1,179 @@
+"""A small network that reads toys, made of the product's blocks with other attention, heads or positions.
+
+Legend: B sequences, L length, T tokens, D hidden size.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Literal, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from glassbert.config import BertConfig, Positions
+from glassbert.glassbox.lab.toys import NO_LABEL, Toy
+from glassbert.model.attention import Attention
+from glassbert.model.block import Block
+from glassbert.model.embeddings import Embeddings
+from glassbert.model.init import initialise_evenly
+from glassbert.model.layout import Batch, Layout
+from glassbert.ranges import Range
+from glassbert.training.step import train_step
+
+TEST_SEED = 20_180_404
+"""Every network is measured on the same sequences."""
+
+Projections = Literal["qkv", "qv_shared", "qv_removed", "kv_removed", "v_shared", "v_removed"]
+PositionKind = Literal["none", "learned", "sinusoidal", "rotary"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderSettings:
+    """Size of the networks and of their training."""
+
+    num_seeds: Annotated[int, Range(1, 100)] = 3
+    """Networks that are trained for each row."""
+    num_steps: Annotated[int, Range(1, 100_000)] = 150
+    """Steps of training."""
+    num_sequences: Annotated[int, Range(1, 4096)] = 32
+    """Sequences of a step."""
+    length: Annotated[int, Range(4, 256)] = 8
+    """Tokens of a sequence, an even number."""
+    hidden_size: Annotated[int, Range(8, 1024)] = 32
+    """Features of a token, a multiple of 8."""
+    num_layers: Annotated[int, Range(1, 24)] = 1
+    """Blocks."""
+    learning_rate: Annotated[float, Range(0, 1)] = 0.01
+    """Of AdamW, falling to 0."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is changed in the blocks."""
+
+    projections: Projections = "qkv"
+    num_heads: int = 4
+    positions: PositionKind = "sinusoidal"
+
+
+class VariantAttention(Attention):
+    """The product's attention with some of its three projections shared or removed.
+
+    qkv: scores (x Wq)(x Wk)^T, values x Wv. qv_shared: Wk is Wq, so scores are symmetric; (K, V) with Wq
+    set to Wk is the same thing. qv_removed: keys are x itself. kv_removed: queries are x itself. v_shared:
+    one matrix for all three. v_removed: queries and keys are x itself, so only values have a matrix.
+    """
+
+    def __init__(self, config: BertConfig, variant: Variant, *, is_causal: bool) -> None:
+        super().__init__(config, is_causal=is_causal)
+        kind = variant.projections
+        if kind in ("qv_shared", "v_shared"):
+            self.key = self.query
+        if kind == "v_shared":
+            self.value = self.query
+        for name in {"qv_removed": ["key"], "kv_removed": ["query"], "v_removed": ["query", "key"]}.get(
+            kind, []
+        ):
+            setattr(self, name, nn.Identity())
+        if variant.positions == "none":
+            self.is_rotary = False
+
+
+class Reader(nn.Module):
+    """Embeddings, blocks, and an answer at every token."""
+
+    def __init__(self, toy: Toy, variant: Variant, settings: ReaderSettings) -> None:
+        super().__init__()
+        # Rotary positions add nothing to the embeddings; without the rotation there are none at all.
+        positions: Positions = "rotary" if variant.positions == "none" else variant.positions
+        config = BertConfig(
+            vocab_size=toy.num_ids,
+            hidden_size=settings.hidden_size,
+            intermediate_size=2 * settings.hidden_size,
+            num_attention_heads=variant.num_heads,
+            num_hidden_layers=settings.num_layers,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+            max_position_embeddings=settings.length,
+            positions=positions,
+            norm_position="pre",  # learns in few steps
+        )
+        self.embeddings = Embeddings(config, is_scaled=True)
+        self.blocks = nn.ModuleList(
+            Block(config, is_causal=toy.is_causal) for _ in range(settings.num_layers)
+        )
+        for block in self.blocks:
+            cast(Block, block).attention = VariantAttention(config, variant, is_causal=toy.is_causal)
+        self.output = nn.Linear(settings.hidden_size, toy.num_labels)
+
+    def forward(self, drawn: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+        """Return the summed loss, and how many answers are right, of ids and labels, (B, L) each."""
+        ids, labels = drawn
+        layout = Layout((ids.size(1),) * len(ids))
+        hidden = self.embeddings(Batch(ids.flatten(), torch.zeros_like(ids.flatten()), layout))  # (T, D)
+        for block in self.blocks:
+            hidden = block(hidden, layout)
+        logits, asked = self.output(hidden), labels.flatten()
+        return {
+            "loss": F.cross_entropy(logits, asked, ignore_index=NO_LABEL, reduction="sum"),
+            "accuracy": (logits.argmax(dim=1) == asked).sum(),
+        }
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A trained network."""
+
+    accuracy: float
+    num_parameters: int
+
+
+def learn(toy: Toy, variant: Variant, settings: ReaderSettings, seed: int) -> Learned:
+    """Train a network on fresh sequences; measure it on others."""
+    network = Reader(toy, variant, settings)
+    initialise_evenly(network, torch.Generator().manual_seed(seed))
+    generator = torch.Generator().manual_seed(1_000_003 * (seed + 1))
+
+    def drawn() -> tuple[Tensor, Tensor]:
+        return toy.draw(generator, settings.num_sequences, settings.length)
+
+    train(
+        network,
+        drawn,
+        settings.num_steps,
+        settings.learning_rate,
+        lambda one: int((one[1] != NO_LABEL).sum()),
+    )
+    test = toy.draw(torch.Generator().manual_seed(TEST_SEED), 256, settings.length)
+    with torch.no_grad():
+        right = network(test)["accuracy"].item()
+    num_parameters = sum(parameter.numel() for parameter in network.blocks.parameters())
+    return Learned(right / int((test[1] != NO_LABEL).sum()), num_parameters)
+
+
+def train(
+    network: nn.Module,
+    drawn: Callable[[], tuple[Tensor, ...]],
+    num_steps: int,
+    learning_rate: float,
+    count: Callable[[tuple[Tensor, ...]], int],
+) -> None:
+    """Train on what ``drawn`` returns, with a rate that falls to 0.
+
+    Args:
+        count: Returns how many answers a batch asks for.
+    """
+    optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=0.0)
+    for step in range(num_steps):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate * (1 - step / num_steps)
+        batch = drawn()
+        train_step(
+            network,
+            [batch],
+            {"loss": count(batch), "accuracy": count(batch)},
+            {"loss": 1.0},
+            optimizer,
+            max_grad_norm=1.0,
+        )
