@@ -75,7 +75,7 @@ def main() -> int:
                 found.add(door.name)
                 data, error = finding
                 print(f"\nFINDING at {door.name}, seed {round_seed}: {data[:200]!r}")
-                print(f"  kept in {kept(door, data)}")
+                print(f"  kept in {kept(door, data)}", flush=True)
                 traceback.print_exception(error, limit=-4)
         round_seed += 1
     print(f"{num_cases:,} cases, the last seed {round_seed - 1}, {len(found)} findings")

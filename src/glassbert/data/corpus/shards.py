@@ -1,4 +1,4 @@
-"""Write the shards of a corpus; `reader.py` maps them into memory.
+"""Write the shards of a corpus; `reader.py` reads them.
 
 For each shard, over the same tokens and in little-endian order:
 

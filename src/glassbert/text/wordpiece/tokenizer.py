@@ -219,11 +219,13 @@ class Tokenizer:
         engine = self._engine if parse_specials else self._plain_engine
         found: list[list[int]] = []
         for group in grouped(for_engine(texts)):
-            if max(map(len, group)) > PORTION_CHARACTERS:
-                found += [self._pieces_of_long(text, engine).ids for text in group]
-            else:
-                encodings = engine.encode_batch_fast(group, add_special_tokens=False)
-                found += [encoding.ids for encoding in encodings]
+            if max(map(len, group)) <= PORTION_CHARACTERS:
+                found += [one.ids for one in engine.encode_batch_fast(group, add_special_tokens=False)]
+                continue
+            for text in group:
+                found.append([])
+                for _, portion in self._portions(text):
+                    found[-1] += engine.encode_batch_fast([portion], add_special_tokens=False)[0].ids
         return found
 
     def _stream_pieces(self, texts: Sequence[str], parse_specials: bool) -> Iterator[Pieces]:
@@ -238,11 +240,14 @@ class Tokenizer:
 
     def _pieces_of_long(self, text: str, engine: tokenizers.Tokenizer) -> Pieces:
         pieces = Pieces([], [])
-        for at, portion in portions(text, are_chinese_apart=self.settings.tokenize_chinese_chars):
+        for at, portion in self._portions(text):
             encoding = engine.encode(portion, add_special_tokens=False)
             pieces.ids.extend(encoding.ids)
             pieces.offsets.extend((at + start, at + end) for start, end in encoding.offsets)
         return pieces
+
+    def _portions(self, text: str) -> Iterator[tuple[int, str]]:
+        return portions(text, are_chinese_apart=self.settings.tokenize_chinese_chars)
 
     def stream_pieces(self, texts: Sequence[str]) -> Iterator[Pieces]:
         """Yield the pieces of each text, a few texts at a time: all offsets at once would fill the memory.
