@@ -58,6 +58,12 @@ EXPECTED = {
         "teacher forcing and 7 steps with the cache agree: True",
         "beam 4: 两只白猫在森林里睡觉。 (finished: True)",
     ],
+    "08_inside": [
+        "  enc.0.attn.probs   softmax(scores)",
+        "gradient 0.744, slope 0.744",
+        "they part at emb.token; 2 of 45 tensors are the same",
+        "written: cat.html cat.json cat.safetensors",
+    ],
 }
 
 

@@ -39,16 +39,17 @@ def demo_pass() -> Pass:
     stored = {
         name: array.astype(np.float64) for name, array in load_file(folder / "model.safetensors").items()
     }
+    pieces = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    right = [piece for piece in pieces if piece.isascii() and piece.isalpha()][-2:]
     trace = model.trace(
         "The cat [MASK] on the mat.",
         "It was [MASK].",
-        target={"mlm": ["black", "large"], "nsp": "IsNext"},
+        target={"mlm": right, "nsp": "IsNext"},
         grad=True,
     )
-    pieces = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
     ids = [pieces.index(token) for token in trace.tokens]
     places = [index for index, token in enumerate(trace.tokens) if token == "[MASK]"]
-    labels = [pieces.index("black"), pieces.index("large")]
+    labels = [pieces.index(piece) for piece in right]
     segments = [int(index > trace.tokens.index("[SEP]")) for index in range(len(ids))]
     config = read_json(folder / "config.json")
 

@@ -152,7 +152,8 @@ class Trace:
     def __repr__(self) -> str:
         words = [f"tokens={len(self.tokens)}"]
         words += [f"target_tokens={len(self.target_tokens)}"] if self.target_tokens else []
-        words += [f"tensors={len(self)}", f"megabytes={self.nbytes / 1e6:.1f}"]
+        size = f"{self.nbytes / 1e6:,.1f} MB" if self.nbytes >= 1e6 else f"{self.nbytes / 1e3:.0f} kB"
+        words += [f"tensors={len(self)}", f"size={size!r}"]
         words += [f"differentiated={self.info.differentiated!r}"] if self.info.differentiated else []
         return f"Trace({', '.join(words)})"
 
