@@ -13,7 +13,18 @@ SOURCE = Path(glassbert.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
 # A package may import from those named behind it, and from itself.
-_PLAIN = {"errors", "messages", "open_files", "parsing", "ranges", "typed", "version", "heads"}
+_PLAIN = {
+    "errors",
+    "messages",
+    "open_files",
+    "outputs",
+    "parsing",
+    "ranges",
+    "signals",
+    "typed",
+    "version",
+    "heads",
+}
 _BASE = {*_PLAIN, "storage", "config", "model_names"}
 _PARTS = {*_BASE, "text", "model", "interop"}
 _TASKS = {*_PARTS, "data", "metrics", "tasks"}
@@ -28,7 +39,9 @@ ARROWS = {
     "parsing": {"errors"},
     "ranges": set(),
     "typed": {"errors", "ranges"},
-    "storage": {"errors", "open_files", "parsing"},
+    "outputs": {"errors", "open_files", "parsing"},
+    "signals": set(),
+    "storage": {"errors", "open_files", "outputs", "parsing", "signals"},
     "config": {"errors", "heads", "ranges", "typed"},
     "model_names": {"errors"},
     "text": _BASE,

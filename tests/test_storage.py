@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from glassbert.errors import ModelError, UserError
+from glassbert.outputs import WRITTEN
 from glassbert.storage import is_disk_full, new_folder, read_json, write_atomically
 
 
@@ -76,7 +77,7 @@ def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
         (folder / "new").touch()
     assert (tmp_path / "link").is_symlink()
     assert sorted(os.listdir(tmp_path)) == ["link", "real"]
-    assert os.listdir(tmp_path / "real") == ["new"]
+    assert sorted(os.listdir(tmp_path / "real")) == [WRITTEN, "new", "old"]
 
 
 def test_the_folder_one_is_in_is_not_replaced_nor_what_holds_it(

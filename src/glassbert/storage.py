@@ -13,7 +13,9 @@ from typing import Any, BinaryIO
 
 from glassbert.errors import ModelError, UserError
 from glassbert.open_files import read_regular
+from glassbert.outputs import check_folder, keep_others
 from glassbert.parsing import FormatError, json_text, parse_json
+from glassbert.signals import held
 
 LEFT_OVER_ENDINGS = ("part", "old")
 """Endings of the hidden files that a kill in the middle of a write leaves behind."""
@@ -38,34 +40,47 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(aside, path)
     except BaseException:
-        aside.unlink(missing_ok=True)
+        with held():
+            aside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
 
 
 @contextmanager
+def new_files(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder to write into; its files move into ``folder`` when all of them are complete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    aside = _aside(folder / "files", "part")
+    try:
+        aside.mkdir()
+        yield aside
+        _sync_files(aside)
+        with held():  # a vocabulary of which one half is new is worse than none
+            for path in aside.iterdir():
+                os.replace(path, folder / path.name)
+    finally:
+        with held():
+            shutil.rmtree(aside, ignore_errors=True)
+    sync_folder(folder)
+
+
+@contextmanager
 def new_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Yield a folder to write into; it becomes ``out`` on success and is removed on failure."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is a file; name a folder to write to")
-    if Path.cwd().is_relative_to(out.resolve()):
-        raise UserError(f"{out} is or contains the current folder, which would be replaced; name another one")
+    check_folder(out)
     out = out.resolve()  # a link stays a link; its target is replaced
     if out.is_dir() and any(out.iterdir()) and not overwrite:
         raise UserError(f"{out} is not empty; name another folder, or replace it: --force, overwrite=True")
     out.parent.mkdir(parents=True, exist_ok=True)
     aside = _aside(out, "part")
-    aside.mkdir()
     try:
+        aside.mkdir()
         yield aside
-        for path in aside.rglob("*"):
-            if path.is_file():
-                _sync_file(path)
         put_in_place(aside, out)
     except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
+        with held():
+            shutil.rmtree(aside, ignore_errors=True)
         raise
-    sync_folder(out.parent)
 
 
 @contextmanager
@@ -89,12 +104,6 @@ def locked(folder: Path, other: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def check_apart(source: Path, out: Path) -> None:
-    """Refuse to write over the folder that is read, or over a folder that contains it."""
-    if source.resolve().is_relative_to(out.resolve()):
-        raise UserError(f"{out} contains the model to read; name another folder to write to")
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -168,16 +177,25 @@ def _aside(path: Path, ending: str) -> Path:
 
 
 def put_in_place(aside: Path, out: Path) -> None:
-    """Rename ``aside`` to ``out``; an old ``out`` is deleted only after the new one has its name."""
+    """Rename ``aside`` to ``out``; files of an old ``out`` that glassbert did not write are kept.
+
+    The old folder is deleted only after the new one has its name.
+    """
+    keep_others(aside, out)
+    _sync_files(aside)
     if not out.exists():
         os.replace(aside, out)
-        return
-    old = _aside(out, "old")
-    os.replace(out, old)
-    os.replace(aside, out)
-    shutil.rmtree(old)
+    else:
+        old = _aside(out, "old")
+        with held():
+            os.replace(out, old)
+            os.replace(aside, out)
+            shutil.rmtree(old)
+    sync_folder(out.parent)
 
 
-def _sync_file(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+def _sync_files(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())

@@ -20,7 +20,7 @@ from helpers.sentence_pairs import (
 from helpers.small_translators import small_lstm
 
 TEXTS = [source for source, _ in sentence_pairs(8, seed=2)]
-EXPORTED = ["config.json", "model.bin", "shared_vocabulary.json"]
+EXPORTED = [".glassbert-files.json", "config.json", "model.bin", "shared_vocabulary.json"]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_an_existing_folder_is_replaced_only_by_force(
     assert f"{out} is not empty" in fails(capsys, 2, folder, out, "--to", "ctranslate2")
     assert [path.name for path in out.iterdir()] == ["mine.txt"]
     assert main(["convert", str(folder), str(out), "--to", "ctranslate2", "--force"]) == 0
-    assert sorted(path.name for path in out.iterdir()) == EXPORTED
+    assert sorted(path.name for path in out.iterdir()) == sorted([*EXPORTED, "mine.txt"])
 
 
 def test_a_model_and_a_target_that_do_not_fit_are_refused(
@@ -132,5 +132,7 @@ def test_a_run_folder_is_not_replaced_by_an_export_of_its_best_model(
     shutil.copytree(folder, tmp_path / "run" / "best")
     (tmp_path / "run" / "checkpoint-1").mkdir()
     run = tmp_path / "run"
-    assert "contains the model to read" in fails(capsys, 2, run, run, "--to", "ctranslate2", "--force")
+    assert f"{run} contains {run / 'best'}, which is read" in fails(
+        capsys, 2, run, run, "--to", "ctranslate2", "--force"
+    )
     assert sorted(path.name for path in run.iterdir()) == ["best", "checkpoint-1"]

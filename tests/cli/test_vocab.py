@@ -216,7 +216,7 @@ def test_extend_does_not_write_over_what_it_reads(
     bare: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, errors = run(capsys, "extend", bare, "--words", corpus, "--out", bare, "--force")
-    assert (code, "contains the model to read" in errors) == (2, True)
+    assert (code, "would replace" in errors) == (2, True)
 
 
 def test_train_and_inspect_do_not_wait_for_torch(corpus: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from glassbert.cli.output import print_json, remark
 from glassbert.model_names import model_folder
-from glassbert.storage import check_apart
+from glassbert.outputs import check_folder
 
 
 def convert(
@@ -58,7 +58,7 @@ def _export(folder: Path, destination: Path, dtype: str | None, force: bool, jso
     from glassbert.inference.loading import load
     from glassbert.inference.translator import Translator
 
-    check_apart(folder, destination)
+    check_folder(destination, [folder])
     load(folder, Translator).export_ctranslate2(destination, quantization=dtype, overwrite=force)
     if json:
         print_json({"destination": str(destination), "to": "ctranslate2", "dtype": dtype or "float32"})

@@ -6,6 +6,7 @@ from pathlib import Path
 from glassbert.cli.output import print_json
 from glassbert.demo.story import Story
 from glassbert.errors import UserError
+from glassbert.outputs import check_folder
 
 
 def demo(*, out: Path | None = None, json: bool = False) -> None:
@@ -17,6 +18,8 @@ def demo(*, out: Path | None = None, json: bool = False) -> None:
     """
     from glassbert.demo.walk import walk
 
+    if out is not None:
+        check_folder(out, is_replaced=False)
     if out is not None and out.exists() and any(out.iterdir()):
         raise UserError(f"{out} is not empty; name a new folder for the demo")
     with tempfile.TemporaryDirectory() as scratch:

@@ -9,6 +9,8 @@ from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.input import input_texts
 from glassbert.cli.output import InputSource, print_assumptions, print_json, progress_bar, remark
 from glassbert.errors import UserError
+from glassbert.model_names import model_folder
+from glassbert.outputs import check_files, check_kind
 from glassbert.storage import new_file
 from glassbert.text.portions import grouped
 from glassbert.text.truncate import Keep
@@ -46,6 +48,9 @@ def embed(
     if out is not None and out.suffix != ".npy":
         raise UserError(f"--out {out}: expected a name that ends in .npy")
     texts = input_texts(source)  # before the model, which takes seconds
+    if out is not None:
+        check_files([out], [model_folder(model), *([] if source == "-" else [source])])
+        check_kind(out, b"\x93NUMPY", "a numpy array")
     loaded = load(model, Model, **place_of(where))
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)

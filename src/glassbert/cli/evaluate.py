@@ -10,8 +10,10 @@ from cyclopts import Parameter
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.options import read_options
 from glassbert.cli.output import print_json, remark
+from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import GateError, UserError
 from glassbert.ranges import COUNT_OR_NONE
+from glassbert.model_names import model_folder
 
 if TYPE_CHECKING:
     from glassbert.evaluation.result import Evaluation
@@ -48,10 +50,12 @@ def evaluate(
     """
     from glassbert.evaluation.evaluate import evaluate as run_evaluation
     from glassbert.inference.loading import load
-    from glassbert.reports.page import write_report
+    from glassbert.reports.page import check_report_file, write_report
 
     gates = [_gate(text) for text in min_ or ()]
     options = read_options(set_, format, skip_bad)
+    if report is not None:
+        check_report_file(report, [model_folder(model), *ParallelFiles.of(data).paths])
     loaded = load(model, **place_of(where))
     evaluation = run_evaluation(loaded, data, task=task, options=options, name=model, log=remark)
     if json:

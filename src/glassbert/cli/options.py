@@ -42,15 +42,18 @@ def carry_out_and_print(
         name: Name of the run folder if the options name none.
         report: Whether, and where, to write the report on the dev rows.
     """
-    from glassbert.runs.report import with_report
+    from glassbert.runs.report import check_report, with_report
     from glassbert.runs.run import carry_out
     from glassbert.training.processes import is_main_process
 
     out = options.out or Path("runs") / name
+    page = report if isinstance(report, Path) else None
+    if report:
+        check_report(recipe, out, page)
     with live_status() as on_status:
         result = carry_out(recipe, out, log=remark, on_status=on_status)
     if report:
-        result = with_report(result, remark, report if isinstance(report, Path) else None)
+        result = with_report(result, remark, page)
     if is_main_process():  # torchrun starts the verb in every process
         if options.json:
             print_json(result.to_json())

@@ -7,7 +7,8 @@ from glassbert.interop.build import LoadReport
 from glassbert.interop.companions import read_companions, write_companions
 from glassbert.interop.folder import ModelFolder, write_model
 from glassbert.interop.sentence_transformers import read_sentence_settings
-from glassbert.storage import check_apart, new_folder, sha256_of
+from glassbert.outputs import check_folder
+from glassbert.storage import new_folder, sha256_of
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 
@@ -22,7 +23,7 @@ def convert(
         overwrite: Replace ``out`` if it is not empty.
     """
     found = ModelFolder.open(source, may_unpickle=True)
-    check_apart(found.path, Path(out))
+    check_folder(out, [found.path])
     network, report = found.build()
     tokenizer = found.tokenizer()
     if isinstance(tokenizer, Tokenizer):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from glassbert.interop.families import encoder_folder
-from glassbert.storage import check_apart
+from glassbert.outputs import check_folder
 from glassbert.text.extend import ExtensionPlan, extend_tokenizer, plan_extension
 from glassbert.text.wordpiece.folder import holds_model
 from glassbert.text.wordpiece.tokenizer import Tokenizer
@@ -33,7 +33,7 @@ def extend_vocabulary(
         return extend_tokenizer(folder, words, out, overwrite=overwrite)
     from glassbert.interop.extend_rows import extend_rows  # torch, which a vocabulary alone does not need
 
-    check_apart(folder, Path(out))
+    check_folder(out, [folder, *([words] if isinstance(words, str | Path) else [])])
     plan = plan_extension(Tokenizer.load(folder), words)
     extend_rows(folder, out, plan, overwrite=overwrite)
     return plan

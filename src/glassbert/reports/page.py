@@ -1,6 +1,6 @@
 """The report as one page of HTML: no scripts, nothing loaded from elsewhere, light and dark."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -8,6 +8,7 @@ from glassbert.evaluation.result import Evaluation, TrainingCurve
 from glassbert.evaluation.training_history import with_training_history
 from glassbert.metrics.calibration import Calibration
 from glassbert.metrics.thresholds import Acceptance, ThresholdCurve
+from glassbert.outputs import check_files, check_kind
 from glassbert.reports.html import columns, definitions, document, figure, section, table
 from glassbert.reports.markup import Markup, tag
 from glassbert.reports.mistakes import mistakes_section
@@ -27,10 +28,18 @@ def write_report(path: str | Path, evaluation: Evaluation, *, run: str | Path | 
         run: Folder of the run that trained the model; its curves, and the results of its seeds, are shown.
     """
     path = Path(path)
+    check_report_file(path)
     if run is not None:
         evaluation = with_training_history(evaluation, Path(run))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page(evaluation).encode("utf-8"))
+
+
+def check_report_file(path: str | Path, reads: Iterable[str | Path] = ()) -> None:
+    """Refuse a report that would replace what is read, or a file that is not a report."""
+    check_files([path], reads)
+    beginning = document("", Markup(""), ()).partition("<title>")[0]
+    check_kind(path, beginning.encode("utf-8"), "a report")
 
 
 def page(evaluation: Evaluation) -> str:

@@ -13,7 +13,7 @@ from glassbert.runs.finetune_tables import AdaptSettings, ExampleFiles, FineTune
 from glassbert.runs.pretrain import MODEL_FIELDS as PRETRAIN_MODEL_FIELDS
 from glassbert.runs.pretrain import DataSettings, PretrainRecipe
 from glassbert.runs.recipe import Tables, read_recipe, set_value
-from glassbert.runs.report import with_report
+from glassbert.runs.report import check_report, with_report
 from glassbert.runs.run import Recipe, RunResult, carry_out
 from glassbert.runs.start import BERT_PRESETS, OLD_KEYS, with_model
 from glassbert.runs.translate import TranslateRecipe
@@ -67,6 +67,8 @@ def train(
     homes = translate_homes() if is_translation else finetune_homes(task)
     _change(tables, homes, named, settings or {})
     recipe: Recipe = TranslateRecipe.of(tables) if is_translation else FineTuneRecipe.of(task, tables)
+    if report:
+        check_report(recipe, Path(out))
     result = carry_out(recipe, Path(out), log=log, on_status=on_status)
     return with_report(result, log) if report else result
 

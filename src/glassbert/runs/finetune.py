@@ -104,6 +104,10 @@ class FineTuneRecipe:
         """Return the recipe of one of several runs, with these changes of `[train]`."""
         return replace(self, train=replace(self.train, **train), adapt=AdaptSettings(), runs=RunsSettings())
 
+    def reads(self) -> list[Path]:
+        """Return the files and folders that the run reads."""
+        return [path for path in (self.data.train, self.data.dev, self.model.start) if path is not None]
+
     def prepare(self, out: Path, log: Log) -> Prepared:
         """Read the rows and make what is trained: one run, or several that share the rows."""
         is_sweep = self.runs != RunsSettings()

@@ -100,6 +100,11 @@ class PretrainRecipe:
         """Return the tables of an older recipe under today's keys, with the settings that it lacks."""
         return PretrainRecipe.of(before).tables()
 
+    def reads(self) -> list[Path]:
+        """Return the files and folders that the run reads."""
+        named = (self.data.corpus, self.data.held_out, self.model.start)
+        return [path for path in named if path is not None]
+
     def prepare(self, out: Path, log: Log) -> SingleRun:
         """Open the corpus and make the model."""
         if self.data.held_out == self.data.corpus / HELD_OUT:

@@ -3,13 +3,26 @@
 from dataclasses import replace
 from pathlib import Path
 
+from glassbert.errors import UserError
 from glassbert.messages import Log
-from glassbert.reports.page import write_report
-from glassbert.runs.run import RunResult
+from glassbert.reports.page import check_report_file, write_report
+from glassbert.runs.run import Recipe, RunResult
 from glassbert.storage import read_json
 from glassbert.training.processes import is_main_process
 
 REPORT = "report.html"
+
+
+def check_report(recipe: Recipe, out: Path, path: Path | None = None) -> None:
+    """Refuse, before a run, a report that would replace something else.
+
+    Args:
+        path: Where to write it; into the run folder if None.
+    """
+    path = path or out / REPORT
+    check_report_file(path, recipe.reads())
+    if path.suffix != ".html" and path.resolve().is_relative_to(out.resolve()):
+        raise UserError(f"{path} is a place in the folder of the run; name a report there with .html")
 
 
 def with_report(result: RunResult, log: Log, path: Path | None = None) -> RunResult:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from glassbert.evaluation.result import Evaluation
 from glassbert.messages import Log, say_nothing
+from glassbert.outputs import check_folder
 from glassbert.runs.folder import check_data, lock_run, open_run
 from glassbert.runs.recipe import Tables
 from glassbert.training.checkpoint import full_disk_reported
@@ -106,6 +107,9 @@ class Recipe(Protocol):
     def completed(self, before: Tables) -> Tables:
         """Return the tables of an older recipe under today's keys, with the settings that it lacks."""
 
+    def reads(self) -> Sequence[Path]:
+        """Return the files and folders that the run reads."""
+
     def prepare(self, out: Path, log: Log) -> Prepared:
         """Read the data and make what is trained. ``out`` may hold an earlier session; it is only read."""
 
@@ -119,6 +123,7 @@ def carry_out(recipe: Recipe, out: Path, *, log: Log, on_status: OnStatus | None
     """
     if not is_main_process():  # torchrun calls this in every process
         log, on_status = say_nothing, None
+    check_folder(out, recipe.reads(), is_replaced=False)
     prepared = recipe.prepare(out, log)
     choose_device(prepared.settings.device)
     tables = recipe.tables()

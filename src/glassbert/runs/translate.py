@@ -131,6 +131,12 @@ class TranslateRecipe:
             )
         return begun.tables()
 
+    def reads(self) -> list[Path]:
+        """Return the files and folders that the run reads."""
+        named = [self.data.files(name) for name in (self.data.train, self.data.dev) if name is not None]
+        start = [] if self.model.start is None else [self.model.start]
+        return [*(path for files in named for path in files.paths), *start]
+
     def prepare(self, out: Path, log: Log) -> SingleRun:
         """Learn the vocabulary, unless there is one, encode the pairs and make the model."""
         if self.data.dev is not None:

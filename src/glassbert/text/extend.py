@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from glassbert.errors import DataError, UserError
-from glassbert.storage import check_apart
 from glassbert.text.files import read_lines
 from glassbert.text.vocabulary import Vocabulary, is_unused
 from glassbert.text.wordpiece.folder import check_replaceable, holds_model
@@ -80,9 +79,9 @@ def extend_tokenizer(
         words: A file with one word per line, or a list of words.
         overwrite: Whether a vocabulary in ``out`` may be replaced.
     """
-    check_replaceable(out, overwrite=overwrite)
+    reads = [one for one in (tokenizer, words) if isinstance(one, str | Path)]
+    check_replaceable(out, overwrite=overwrite, reads=reads)
     if not isinstance(tokenizer, Tokenizer):
-        check_apart(Path(tokenizer), Path(out))
         if holds_model(tokenizer):
             raise UserError(
                 f"{tokenizer} holds a model, which needs new rows too; use `glassbert vocab extend`"

@@ -10,6 +10,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import chain, islice
 from typing import TypeVar
 
+from glassbert.signals import not_inherited
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -32,7 +34,8 @@ def map_in_order(
         under_way: deque[Future[Result]] = deque()
         try:
             for item in items:
-                under_way.append(pool.submit(work, item))
+                with not_inherited():  # a submission may start a process
+                    under_way.append(pool.submit(work, item))
                 if len(under_way) > max_under_way:
                     yield under_way.popleft().result()
             while under_way:

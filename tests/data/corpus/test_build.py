@@ -173,8 +173,10 @@ def test_a_corpus_is_kept_unless_it_may_be_replaced(text: Path, tokenizer: Token
 def test_a_folder_that_is_no_corpus_is_never_replaced(
     text: Path, tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").touch()
     with pytest.raises(UserError, match="not a corpus"):
-        build(text, tokenizer, tmp_path, overwrite=True)
+        build(text, tokenizer, tmp_path / "other", overwrite=True)
     with pytest.raises(UserError, match="is a file"):
         build(text, tokenizer, text, overwrite=True)
 

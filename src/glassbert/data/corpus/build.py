@@ -32,6 +32,7 @@ from glassbert.errors import DataError
 from glassbert.messages import Log, to_stderr
 from glassbert.model_names import model_folder
 from glassbert.ranges import PROCESSES, Count, ShareBelowOne
+from glassbert.outputs import check_folder
 from glassbert.storage import sha256_of, sync_folder
 from glassbert.text.documents import FORMS, Form, Part, TextSource
 from glassbert.text.segment import segmenter as find_segmenter
@@ -110,13 +111,18 @@ def build_corpus(
         held_out=held_out,
         processes=processes,
     )
+    reads = [files] if isinstance(files, str | Path) else [*files]
+    named = [model_folder(tokenizer)] if not isinstance(tokenizer, Tokenizer) else []
+    check_folder(out, [*reads, *named, *([] if segmenter is None else [segmenter])])
     if not isinstance(tokenizer, Tokenizer):
         tokenizer = Tokenizer.load(model_folder(tokenizer))
         for assumption in tokenizer.assumptions:
             log(f"assumed: {assumption}")
     sources = find_sources(files, form)
     sources.describe(() if form else FORMS, log)
-    return _build(sources.texts, tokenizer, Path(out), settings, overwrite, log, on_read)
+    out = Path(out)
+    out = out.resolve() if out.is_symlink() else out  # a link stays a link; its target is replaced
+    return _build(sources.texts, tokenizer, out, settings, overwrite, log, on_read)
 
 
 def _build(

@@ -42,8 +42,6 @@ class Progress:
 
 def find_built(out: Path, plan: Manifest, *, overwrite: bool) -> Manifest | None:
     """Return the manifest of ``out`` if it is what the plan would give; refuse to replace anything else."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is a file; name a folder to write to")
     if not out.exists() or not any(out.iterdir()):
         return None
     if not (out / MANIFEST).exists():

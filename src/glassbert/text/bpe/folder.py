@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from glassbert.errors import ModelError
-from glassbert.storage import read_json, write_atomically, write_json
+from glassbert.storage import new_files, read_json, write_atomically, write_json
 from glassbert.text.bpe.pieces import END, PAD, UNKNOWN, WORD, Merge, check_pieces
 from glassbert.typed import shown
 
@@ -14,9 +14,6 @@ _ENGINE, _CONFIG = "tokenizer.json", "tokenizer_config.json"
 
 def write_subwords(folder: str | Path, engine_json: str, *, max_length: int) -> None:
     """Write the files; ``engine_json`` is the engine's own form, which holds pieces and merges."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / _ENGINE, engine_json.encode("utf-8") + b"\n")
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": max_length,
@@ -25,7 +22,9 @@ def write_subwords(folder: str | Path, engine_json: str, *, max_length: int) -> 
         "eos_token": END,
         "unk_token": UNKNOWN,
     }
-    write_json(folder / _CONFIG, config)
+    with new_files(Path(folder)) as aside:
+        write_atomically(aside / _ENGINE, engine_json.encode("utf-8") + b"\n")
+        write_json(aside / _CONFIG, config)
 
 
 def read_subwords(folder: str | Path) -> tuple[list[str], list[Merge], int]:

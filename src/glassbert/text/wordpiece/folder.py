@@ -5,13 +5,14 @@ A folder by Google holds `vocab.txt` only; one by transformers adds `tokenizer_c
 model was trained with, so that is an error, except in rows that no text can reach.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from glassbert.errors import ModelError, UserError
-from glassbert.storage import read_json, write_atomically, write_json
+from glassbert.outputs import check_files
+from glassbert.storage import new_files, read_json, write_atomically, write_json
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.wordpiece.dead_rows import dead_pieces
 from glassbert.text.wordpiece.settings import DEFAULT_MAX_LENGTH, MAX_CHARACTERS_PER_WORD, TokenizerSettings
@@ -19,6 +20,7 @@ from glassbert.text.wordpiece.words import WordSplitter
 from glassbert.typed import shown, typed
 
 _VOCABULARY, _CONFIG, _ENGINE = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
+_SPECIALS = "special_tokens_map.json"
 _MODEL_FILES = ("config.json", "bert_config.json", "model.safetensors", "pytorch_model.bin")
 _SPECIAL_KEYS = dict(
     zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS, strict=True)
@@ -66,11 +68,16 @@ def read_folder(folder: str | Path) -> tuple[Vocabulary, TokenizerSettings, tupl
     return vocabulary, settings, tuple(assumptions)
 
 
-def check_replaceable(out: str | Path, *, overwrite: bool) -> None:
-    """Refuse to write a vocabulary over another one, unless that may be replaced, or into a model."""
+def check_replaceable(out: str | Path, *, overwrite: bool, reads: Iterable[str | Path] = ()) -> None:
+    """Refuse to write a vocabulary over another one, unless that may be replaced, or into a model.
+
+    Args:
+        reads: What the vocabulary is made of, which must not be replaced either.
+    """
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; name a folder to write to")
+    check_files((out / name for name in (_VOCABULARY, _ENGINE, _CONFIG, _SPECIALS)), reads)
     if not overwrite and any((out / name).exists() for name in (_VOCABULARY, _ENGINE)):
         raise UserError(
             f"{out} holds a vocabulary; name another folder, or replace it: --force, overwrite=True"
@@ -88,8 +95,6 @@ def write_folder(
     folder: str | Path, vocabulary: Vocabulary, settings: TokenizerSettings, engine_json: str
 ) -> None:
     """Write `vocab.txt` and the three files that transformers reads beside it."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     config = {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": settings.lowercase,
@@ -99,10 +104,11 @@ def write_folder(
         "clean_up_tokenization_spaces": False,
         **_SPECIAL_KEYS,
     }
-    vocabulary.save(folder / _VOCABULARY)
-    write_atomically(folder / _ENGINE, engine_json.encode("utf-8") + b"\n")
-    write_json(folder / _CONFIG, config)
-    write_json(folder / "special_tokens_map.json", _SPECIAL_KEYS)
+    with new_files(Path(folder)) as aside:
+        vocabulary.save(aside / _VOCABULARY)
+        write_atomically(aside / _ENGINE, engine_json.encode("utf-8") + b"\n")
+        write_json(aside / _CONFIG, config)
+        write_json(aside / _SPECIALS, _SPECIAL_KEYS)
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -154,7 +154,8 @@ def learn_vocabulary(
     """
     settings = _settings(settings, fields)
     if out is not None:
-        check_replaceable(out, overwrite=overwrite)
+        reads = [files] if isinstance(files, str | Path) else files
+        check_replaceable(out, overwrite=overwrite, reads=reads)
     counts = count_words(
         files,
         settings.tokenizer_settings,

@@ -1,0 +1,167 @@
+"""No verb overwrites or deletes what it reads: every verb, each of its outputs, all of its inputs."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import glassbert as gb
+from glassbert.cli.main import build_app, main
+from helpers.every_verb import ALSO, ARGUMENTS, INPUTS, OUTPUTS, verbs, write_inputs
+
+VERBS = {verb.name: verb for verb in verbs(build_app())}
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_inputs(tmp_path_factory.mktemp("originals"))
+
+
+@pytest.fixture(scope="module")
+def inputs(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that are attacked; no attack may change them, so one copy serves all."""
+    folder = tmp_path_factory.mktemp("inputs") / "all"
+    shutil.copytree(originals, folder)
+    recipe = (folder / "recipe.toml").read_text(encoding="utf-8")
+    (folder / "recipe.toml").write_text(recipe.replace(str(originals), str(folder)), encoding="utf-8")
+    return folder
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Return the digest of each file below a folder."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_every_verb_and_every_path_of_it_is_known_here() -> None:
+    assert set(VERBS) == set(ARGUMENTS)
+    for verb in VERBS.values():
+        assert verb.paths <= OUTPUTS | INPUTS, f"is it read or written? {verb}"
+
+
+CASES = [
+    (verb.name, arguments, output)
+    for verb in VERBS.values()
+    for arguments in (ARGUMENTS[verb.name], *ALSO.get(verb.name, ()))
+    for output in verb.outputs
+    if verb.name != "demo"  # reads nothing
+]
+
+
+def attacks(path: Path, links: Path) -> Iterator[Path]:
+    """Yield names of outputs that would harm what is read at ``path``."""
+    number = len(os.listdir(links))
+    yield path
+    yield path.parent
+    (links / f"link-{number}").symlink_to(path)
+    yield links / f"link-{number}"
+    if path.is_file():
+        for name in (f"hard-{number}", f"hard-{number}.html", f"hard-{number}.npy"):
+            (links / name).hardlink_to(path)
+            yield links / name
+    else:
+        yield from (file for file in path.iterdir() if file.is_file())
+
+
+@pytest.mark.parametrize(("name", "arguments", "output"), CASES, ids=lambda part: str(part)[:40])
+def test_nothing_that_is_read_is_overwritten_or_deleted(
+    name: str,
+    arguments: list[str],
+    output: str,
+    inputs: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    verb, links = VERBS[name], tmp_path / "links"
+    links.mkdir()
+    given = [word.replace("@", f"{inputs}/") for word in arguments]
+    before = tree(inputs)
+    for word in {word for word in arguments if word.startswith("@")}:
+        for path in attacks(inputs / word[1:], links):
+            code = main(verb.words(given, output, path))
+            errors, after = capsys.readouterr().err, tree(inputs)
+            assert {name: after.get(name) for name in before} == before, path
+            if (code, path) == (0, (inputs / word[1:]).parent):
+                # A vocabulary may be written into a folder that holds other things.
+                assert name.startswith("vocab ")
+                for new in set(after) - set(before):
+                    (inputs / new).unlink()
+                continue
+            assert (code, set(after) - set(before)) == (2, set()), (path, errors)
+            assert errors.count("\n") == 1, errors
+    assert not [path.name for path in links.iterdir() if path.name.startswith(".")]
+
+
+FORCED = [
+    (verb.name, arguments)
+    for verb in VERBS.values()
+    if verb.has_force
+    for arguments in (ARGUMENTS[verb.name], *ALSO.get(verb.name, ()))
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), FORCED, ids=lambda part: str(part)[:40])
+def test_force_replaces_what_we_wrote_and_leaves_the_rest(
+    name: str, arguments: list[str], originals: Path, tmp_path: Path
+) -> None:
+    verb, out = VERBS[name], tmp_path / "out"
+    given = [word.replace("@", f"{originals}/") for word in arguments]
+    assert main(verb.words(given, verb.outputs[0], out)) == 0
+    written = tree(out)
+    (out / "notes.txt").write_text("mine")
+    (out / "plots").mkdir()
+    (out / "plots" / "a.png").write_text("mine")
+    assert main(verb.words(given, verb.outputs[0], out)) == 0
+    others = {"notes.txt", "plots/a.png"}
+    assert set(tree(out)) == set(written) | others
+    assert (out / "notes.txt").read_text() == "mine"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+FUNCTIONS: dict[str, Callable[[Path, Path], object]] = {
+    "convert": lambda at, out: gb.convert(at / "bert", out, overwrite=True),
+    "extend_vocabulary": lambda at, out: gb.extend_vocabulary(
+        at / "bert", at / "words.txt", out, overwrite=True
+    ),
+    "learn_vocabulary": lambda at, out: gb.learn_vocabulary(
+        at / "bert" / "vocab.txt", size=64, out=out, overwrite=True
+    ),
+    "build_corpus": lambda at, out: gb.build_corpus(
+        at / "text.txt", tokenizer=at / "bert", out=out, segmenter=at / "words.txt", overwrite=True
+    ),
+    "train": lambda at, out: gb.train("classify", model=at / "bert", train=at / "rows.tsv", out=out, steps=1),
+    "train translate": lambda at, out: gb.train(
+        "translate", model=at / "bert", train=f"{at}/texts.txt,{at}/words.txt", out=out, steps=1
+    ),
+    "pretrain": lambda at, out: gb.pretrain(at / "corpus", model=at / "bert", out=out, steps=1),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("is_link", [False, True])
+def test_python_refuses_the_same(name: str, is_link: bool, inputs: Path, tmp_path: Path) -> None:
+    before, out = tree(inputs), inputs / "bert" if name == "learn_vocabulary" else inputs
+    if is_link:
+        (tmp_path / "link").symlink_to(out)
+        out = tmp_path / "link"
+    with pytest.raises(gb.UserError, match="which is read; name another"):
+        FUNCTIONS[name](inputs, out)
+    assert tree(inputs) == before
+
+
+def test_a_report_does_not_take_the_place_of_a_file_of_the_run(
+    originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [word.replace("@", f"{originals}/") for word in ARGUMENTS["train classify"]]
+    for name in ("metrics.jsonl", "best/model.safetensors"):
+        report = tmp_path / "run" / name
+        words = ["train", "classify", *given, "--out", str(tmp_path / "run"), "--report", str(report)]
+        assert main(words) == 2
+        assert "name a report there with .html" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

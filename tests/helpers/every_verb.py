@@ -1,0 +1,129 @@
+"""Each verb of the command line with arguments that work, to attack them all alike."""
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import cyclopts
+
+import glassbert as gb
+from helpers.oracles import make_oracle, save_oracle
+from helpers.sentence_pairs import SHAPE, VOCAB_SIZE, sentence_pairs, write_arbitrary_translator, write_tsv
+
+OUTPUTS = {"out", "report", "destination"}
+"""The names of all parameters that say where to write."""
+INPUTS = {"files", "model", "data", "source", "words", "text", "tokenizer", "recipe", "train", "dev"}
+INPUTS |= {"segmenter", "folder"}
+"""The names of parameters that can say what to read."""
+_TRAINED = ["--set", "train.steps=1", "--set", "train.log_every=1"]
+
+# The arguments of each verb, without the outputs; a name of the fixture folder is written @name.
+ARGUMENTS: dict[str, list[str]] = {
+    "demo": [],
+    "vocab train": ["@text.txt", "--size", "16"],
+    "vocab inspect": ["@bert", "--text", "@text.txt"],
+    "vocab extend": ["@bert", "--words", "@words.txt"],
+    "tokenize": ["@bert", "a b"],
+    "params": ["tiny"],
+    "corpus build": ["@text.txt", "--tokenizer", "@bert", "--segmenter", "@words.txt", "--processes", "1"],
+    "corpus check": ["@text.txt", "--tokenizer", "@bert", "--processes", "1"],
+    "pretrain": ["@recipe.toml"],
+    "train classify": ["--model", "@bert", "--train", "@rows.tsv", "--dev", "@dev.tsv", *_TRAINED],
+    "train pair": ["--model", "@bert", "--train", "@pairs.csv", "--dev", "@pairs.csv", *_TRAINED],
+    "train tag": ["--model", "@bert", "--train", "@tags.jsonl", "--dev", "@tags.jsonl", *_TRAINED],
+    "train answer": ["--model", "@bert", "--train", "@answers.jsonl", "--dev", "@answers.jsonl", *_TRAINED],
+    "train translate": [
+        *("--model", "transformer-tiny", "--train", "@pairs.tsv", "--dev", "@pairs.tsv", *_TRAINED),
+        *(f"--set=model.{name}={value}" for name, value in SHAPE.items()),
+        *("--set", f"vocabulary.size={VOCAB_SIZE}", "--set", "data.max_length=64"),
+    ],
+    "evaluate": ["@classifier", "@rows.tsv"],
+    "predict": ["@classifier", "@texts.txt"],
+    "fill": ["@bert", "a [MASK]"],
+    "embed": ["@bert", "@texts.txt"],
+    "translate": ["@translator", "@texts.txt", "--max-length", "4"],
+    "convert": ["@bert"],
+}
+# What else a verb can be asked to read.
+ALSO = {
+    "evaluate": (["@translator", "@pairs.tsv"], ["@bert", "@corpus"]),
+    "vocab extend": (["@vocabulary", "--words", "@words.txt"],),
+    "convert": (["@translator", "--to", "ctranslate2"],),
+}
+
+
+def write_inputs(folder: Path) -> Path:
+    """Write one of each thing that a verb reads."""
+    save_oracle(make_oracle("BertForPreTraining"), folder / "bert")
+    save_oracle(make_oracle("BertForSequenceClassification", num_labels=2), folder / "classifier")
+    (folder / "translator").mkdir()
+    write_arbitrary_translator(folder / "translator")
+    gb.Tokenizer.load(folder / "bert").save(folder / "vocabulary")
+    files = {
+        "text.txt": "a b c.\nb c d.\n\nc d e.\nd e a.\n" * 20,
+        "texts.txt": "a b\nc d\n",
+        "words.txt": "ab\n好天\n今\n天\nqueue\n",
+        "rows.tsv": "text\tlabel\n" + "a b\tLABEL_0\nc d\tLABEL_1\n" * 4,
+        "dev.tsv": "text\tlabel\n" + "a c\tLABEL_0\nc b\tLABEL_1\n" * 4,
+        "pairs.csv": "text_a,text_b,label\n" + "a,b,x\nc,d,y\n" * 4,
+        "tags.jsonl": '{"text": "a b", "spans": [{"start": 0, "end": 1, "label": "X"}]}\n' * 6,
+        "answers.jsonl": '{"question": "a", "context": "b c", "answer": "b", "answer_start": 0}\n' * 6,
+        "recipe.toml": f'[data]\ncorpus = "{folder / "corpus"}"\n[model]\nstart = "{folder / "bert"}"\n'
+        "[objective]\nmax_length = 40\n[train]\nsteps = 1\nlog_every = 1\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    write_tsv(folder / "pairs.tsv", sentence_pairs(30))
+    gb.build_corpus(folder / "text.txt", tokenizer=folder / "bert", out=folder / "corpus")
+    return folder
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb, and what its signature says."""
+
+    name: str
+    paths: frozenset[str]
+    """The parameters that are paths, or may be."""
+    has_force: bool
+    positional: tuple[str, ...]
+
+    @property
+    def outputs(self) -> list[str]:
+        """The parameters that say where to write."""
+        return sorted(self.paths & OUTPUTS)
+
+    def words(self, arguments: list[str], output: str, path: Path) -> list[str]:
+        """Return the command that writes ``output`` to ``path``."""
+        given = [str(path)] if output in self.positional else [f"--{output}", str(path)]
+        return [*self.name.split(), *arguments, *given, *(["--force"] if self.has_force else [])]
+
+
+def verbs(app: cyclopts.App, before: tuple[str, ...] = ()) -> Iterator[Verb]:
+    """Yield each verb of the command line, from its own signatures."""
+    names = [name for name in app if not name.startswith("-")]
+    for name in names:
+        yield from verbs(app[name], (*before, name))
+    if not names and app.default_command is not None:
+        command = app.default_command
+        parameters = dict(_parameters(command))
+        paths = {name for name, hint in parameters.items() if _is_path(name, hint)}
+        plain = inspect.signature(command).parameters.values()
+        positional = tuple(one.name for one in plain if one.kind is one.POSITIONAL_ONLY)
+        yield Verb(" ".join(before), frozenset(paths), "force" in parameters, positional)
+
+
+def _parameters(command: Any) -> Iterator[tuple[str, Any]]:
+    for name, hint in get_type_hints(command).items():
+        inner = next((one for one in (hint, *get_args(hint)) if is_dataclass(one)), None)
+        if inner is None:
+            yield name, hint
+        else:
+            hints = get_type_hints(inner)
+            yield from ((field.name, hints[field.name]) for field in fields(inner))
+
+
+def _is_path(name: str, hint: Any) -> bool:
+    return "Path" in str(hint) or name in INPUTS
