@@ -98,6 +98,33 @@ def test_nothing_that_is_read_is_overwritten_or_deleted(
     assert not [path.name for path in links.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.parametrize(("name", "arguments", "output"), CASES, ids=lambda part: str(part)[:40])
+def test_a_folder_with_one_input_in_it_is_not_replaced(
+    name: str, arguments: list[str], output: str, originals: Path, tmp_path: Path
+) -> None:
+    for number, word in enumerate(sorted({word for word in arguments if word.startswith("@")})):
+        alone = tmp_path / str(number) / word[1:]
+        alone.parent.mkdir()
+        copy = shutil.copytree if (originals / word[1:]).is_dir() else shutil.copyfile
+        copy(originals / word[1:], alone)
+        given = [str(alone) if one == word else one.replace("@", f"{originals}/") for one in arguments]
+        before = tree(alone.parent)
+        code = main(VERBS[name].words(given, output, alone.parent))
+        after = tree(alone.parent)
+        assert {path: after.get(path) for path in before} == before, word
+        assert code == (0 if name.startswith("vocab ") and code == 0 else 2), word
+
+
+def test_an_array_does_not_take_the_place_of_another_file(
+    originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.npy").write_text("notes")
+    given = [word.replace("@", f"{originals}/") for word in ARGUMENTS["embed"]]
+    assert main(["embed", *given, "--out", str(tmp_path / "a.npy")]) == 2
+    assert "is not a numpy array" in capsys.readouterr().err
+    assert (tmp_path / "a.npy").read_text() == "notes"
+
+
 FORCED = [
     (verb.name, arguments)
     for verb in VERBS.values()

@@ -26,6 +26,8 @@ def open_run(out: Path, tables: Tables, complete: Callable[[Tables], Tables] = d
     text = write_recipe(tables)
     path = out / RECIPE
     if path.is_file():
+        if not (out / DATA).is_file() and path.read_bytes() != text.encode("utf-8"):
+            raise UserError(f"{out} holds a {RECIPE}, but no run; name another folder with --out")
         found = read_recipe(path)
         if _kind(found) != _kind(tables):
             raise UserError(f"{out} holds a run of {_kind(found)}; name another folder with --out")
