@@ -12,10 +12,10 @@ import glassbert as gb
 from helpers.oracles import make_oracle, save_oracle
 from helpers.sentence_pairs import SHAPE, VOCAB_SIZE, sentence_pairs, write_arbitrary_translator, write_tsv
 
-OUTPUTS = {"out", "report", "destination"}
+OUTPUTS = {"out", "report", "destination", "html", "plot"}
 """The names of all parameters that say where to write."""
 INPUTS = {"files", "model", "data", "source", "words", "text", "tokenizer", "recipe", "train", "dev"}
-INPUTS |= {"segmenter", "folder"}
+INPUTS |= {"segmenter", "folder", "first", "second", "api_key_file"}
 """The names of parameters that can say what to read."""
 _TRAINED = ["--set", "train.steps=1", "--set", "train.log_every=1"]
 
@@ -45,6 +45,12 @@ ARGUMENTS: dict[str, list[str]] = {
     "embed": ["@bert", "@texts.txt"],
     "translate": ["@translator", "@texts.txt", "--max-length", "4"],
     "convert": ["@bert"],
+    "trace": ["@bert", "a [MASK]"],
+    "trace diff": ["@bert/model.safetensors", "@bert/model.safetensors"],
+    "why": ["@classifier", "a b", "--data", "@rows.tsv"],
+    "doctor": ["@classifier", "--data", "@rows.tsv"],
+    "lab": [],
+    "serve": [],
 }
 # What else a verb can be asked to read.
 ALSO = {
@@ -106,7 +112,7 @@ def verbs(app: cyclopts.App, before: tuple[str, ...] = ()) -> Iterator[Verb]:
     names = [name for name in app if not name.startswith("-")]
     for name in names:
         yield from verbs(app[name], (*before, name))
-    if not names and app.default_command is not None:
+    if before and app.default_command is not None:
         command = app.default_command
         parameters = dict(_parameters(command))
         paths = {name for name, hint in parameters.items() if _is_path(name, hint)}

@@ -12,8 +12,8 @@ from glassbert.cli.options import read_options
 from glassbert.cli.output import print_json, remark
 from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import GateError, UserError
-from glassbert.ranges import COUNT_OR_NONE
 from glassbert.model_names import model_folder
+from glassbert.ranges import COUNT_OR_NONE
 
 if TYPE_CHECKING:
     from glassbert.evaluation.result import Evaluation

@@ -34,19 +34,28 @@ class RunOptions:
 
 
 def carry_out_and_print(
-    recipe: "Recipe", name: str, options: RunOptions, *, report: Path | bool = False
+    recipe: "Recipe",
+    name: str,
+    options: RunOptions,
+    *,
+    file: Path | None = None,
+    report: Path | bool = False,
 ) -> None:
     """Carry out a recipe and print the folder of its model, or the whole result as JSON.
 
     Args:
         name: Name of the run folder if the options name none.
+        file: The file that the recipe was read from.
         report: Whether, and where, to write the report on the dev rows.
     """
+    from glassbert.runs.folder import check_recipe_file
     from glassbert.runs.report import check_report, with_report
     from glassbert.runs.run import carry_out
     from glassbert.training.processes import is_main_process
 
     out = options.out or Path("runs") / name
+    if file is not None:
+        check_recipe_file(file, out)
     page = report if isinstance(report, Path) else None
     if report:
         check_report(recipe, out, page)

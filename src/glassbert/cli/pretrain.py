@@ -16,4 +16,4 @@ def pretrain(recipe: Path, /, *, options: RunOptions | None = None) -> None:
 
     options = options or RunOptions()
     tables = recipe_tables(recipe, {}, options.set_, {}, model=options.model, presets=BERT_PRESETS)
-    carry_out_and_print(PretrainRecipe.of(tables), recipe.stem, options)
+    carry_out_and_print(PretrainRecipe.of(tables), recipe.stem, options, file=recipe)

@@ -10,6 +10,8 @@ from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.output import print_json, remark
 from glassbert.errors import UserError
 from glassbert.glassbox.accounting_notes import Language
+from glassbert.model_names import model_folder
+from glassbert.outputs import check_files
 from glassbert.parsing import FormatError, parse_json
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def trace(
     from glassbert.glassbox.trace.api import trace as record
     from glassbert.inference.loading import load
 
-    _check_new(out, html, force)
+    _check_new(model, out, html, force)
     found = record(
         load(model, **place_of(where)),
         text,
@@ -96,9 +98,12 @@ def diff(first: Path, second: Path, /, *, top: int = 12, json: bool = False) -> 
         print(line)
 
 
-def _check_new(out: Path | None, html: Path | None, force: bool) -> None:
-    """Refuse files that exist before anything large is read."""
-    from glassbert.glassbox.trace.trace import check_new, checked_path
+def _check_new(model: str, out: Path | None, html: Path | None, force: bool) -> None:
+    """Refuse files that exist, or belong to the model, before anything large is read."""
+    from glassbert.glassbox.trace.trace import check_new, checked_path, json_beside
+
+    beside = [] if out is None else [out, json_beside(out)]
+    check_files([*beside, *([] if html is None else [html])], [model_folder(model)])
 
     if out is not None:
         checked_path(out, overwrite=force)

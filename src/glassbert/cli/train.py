@@ -76,7 +76,7 @@ def _verb_of(task: str) -> Callable[[TrainOptions | None], None]:
 
         options = options or TrainOptions()
         recipe = FineTuneRecipe.of(task, tables_of(options))
-        carry_out_and_print(recipe, task, options, report=options.report or True)
+        carry_out_and_print(recipe, task, options, file=options.recipe, report=options.report or True)
 
     return train
 
@@ -87,7 +87,7 @@ def train_translate(options: TranslateOptions | None = None) -> None:
 
     options = options or TranslateOptions()
     recipe = TranslateRecipe.of(translate_tables(options))
-    carry_out_and_print(recipe, "translate", options, report=options.report or True)
+    carry_out_and_print(recipe, "translate", options, file=options.recipe, report=options.report or True)
 
 
 def tables_of(options: TrainOptions) -> Tables:

@@ -10,6 +10,8 @@ from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.output import print_assumptions, print_json, remark
 from glassbert.errors import GateError, UserError
 from glassbert.inference.questions import Baseline, Method, Unit
+from glassbert.model_names import model_folder
+from glassbert.outputs import check_files
 from glassbert.ranges import COUNT, Range
 
 
@@ -71,6 +73,8 @@ def why(
     item = _item(text, pair, question, context)
     if html is not None and html.exists() and not force:
         raise UserError(f"{html} exists; name another file, or replace it with --force")
+    if html is not None:
+        check_files([html], [model_folder(model), *([] if options.data is None else [options.data])])
     loaded = load(model, Model, **place_of(where))
     print_assumptions(loaded.tokenizer)
     found = loaded.why(item, **vars(options))

@@ -10,6 +10,7 @@ from glassbert.config import TRANSLATOR_PRESETS
 from glassbert.messages import Log, to_stderr
 from glassbert.runs.finetune import MODEL_FIELDS, FineTuneRecipe
 from glassbert.runs.finetune_tables import AdaptSettings, ExampleFiles, FineTuneSettings, RunsSettings
+from glassbert.runs.folder import check_recipe_file
 from glassbert.runs.pretrain import MODEL_FIELDS as PRETRAIN_MODEL_FIELDS
 from glassbert.runs.pretrain import DataSettings, PretrainRecipe
 from glassbert.runs.recipe import Tables, read_recipe, set_value
@@ -100,6 +101,7 @@ def pretrain(
         tables = {"data": {"corpus": str(source)}}
     else:
         tables = read_recipe(Path(source))
+        check_recipe_file(Path(source), Path(out))
     if model is not None:
         tables["model"] = with_model(tables.get("model", {}), model, BERT_PRESETS)
     _change(tables, pretrain_homes(), named, settings or {})

@@ -26,8 +26,6 @@ def open_run(out: Path, tables: Tables, complete: Callable[[Tables], Tables] = d
     text = write_recipe(tables)
     path = out / RECIPE
     if path.is_file():
-        if not (out / DATA).is_file() and path.read_bytes() != text.encode("utf-8"):
-            raise UserError(f"{out} holds a {RECIPE}, but no run; name another folder with --out")
         found = read_recipe(path)
         if _kind(found) != _kind(tables):
             raise UserError(f"{out} holds a run of {_kind(found)}; name another folder with --out")
@@ -39,6 +37,16 @@ def open_run(out: Path, tables: Tables, complete: Callable[[Tables], Tables] = d
         raise UserError(f"{out} is not empty and holds no run; name another folder with --out")
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.encode("utf-8"))
+
+
+def check_recipe_file(recipe: Path, out: Path) -> None:
+    """Refuse a folder whose recipe.toml is the user's own: a run writes all settings there, and no comments.
+
+    A run that is there already was started with that file, which may then be named to resume it.
+    """
+    path = out / RECIPE
+    if path.is_file() and path.samefile(recipe) and not (out / DATA).is_file():
+        raise UserError(f"{path} would be replaced by the settings of the run; name another --out")
 
 
 def _kind(tables: Tables) -> str:

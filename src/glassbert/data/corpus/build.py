@@ -31,8 +31,8 @@ from glassbert.data.random import Draw, uniform
 from glassbert.errors import DataError
 from glassbert.messages import Log, to_stderr
 from glassbert.model_names import model_folder
-from glassbert.ranges import PROCESSES, Count, ShareBelowOne
 from glassbert.outputs import check_folder
+from glassbert.ranges import PROCESSES, Count, ShareBelowOne
 from glassbert.storage import sha256_of, sync_folder
 from glassbert.text.documents import FORMS, Form, Part, TextSource
 from glassbert.text.segment import segmenter as find_segmenter
