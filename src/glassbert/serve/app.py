@@ -106,11 +106,15 @@ def build_router(service: Service, routes: Sequence[Route] | None = None) -> App
     for route in routes or all_routes():
         by_path[route.path][route.method] = route
     paths = [
-        PathRoute(prefix + path, Endpoint(service, methods), methods=list(methods))
-        for prefix in ("", "/models/{model}")
+        PathRoute(path, Endpoint(service, methods), methods=list(methods))
         for path, methods in by_path.items()
-        if not (prefix and "{model}" in path)
     ]
+    for path, methods in by_path.items():
+        if "{model}" not in path:
+            # Clients post to the base URL itself, with or without a slash at its end.
+            for end in ("", "/") if path == "/" else (path,):
+                endpoint = Endpoint(service, methods)
+                paths.append(PathRoute(f"/models/{{model}}{end}", endpoint, methods=list(methods)))
     router = Router(paths, redirect_slashes=False)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -29,7 +29,7 @@ class Route:
 
 def all_routes() -> list[Route]:
     """Return the routes of every dialect."""
-    from glassbert.serve.dialects import cohere, info, native, openai, tei
+    from glassbert.serve.dialects import cohere, hugging_face, info, kserve, main_route, native, openai, tei
 
-    modules = (native, tei, openai, cohere, info)
+    modules = (native, tei, openai, cohere, hugging_face, kserve, main_route, info)
     return [route for module in modules for route in module.ROUTES]

@@ -70,13 +70,16 @@ class Workers:
             self._start_one(all_ready)
         all_ready.wait()
 
-    def stop(self, timeout_s: float = 5.0) -> None:
-        """Let each thread end after its batch; do not wait for one that hangs."""
+    def stop(self, timeout_s: float = 1.0) -> None:
+        """Let each thread end after its batch; what one has not finished in time gets no answer."""
         self._is_stopping = True
         self.queue.close()
         ends_at = time.monotonic() + timeout_s
         for worker in self._workers:
             worker.thread.join(max(0.0, ends_at - time.monotonic()))
+            if worker.batch:
+                for unit in worker.batch.units:
+                    unit.ticket.end(Unavailable())
 
     def problem(self) -> str | None:
         """Return what is wrong with the threads, in words; None if all is well."""

@@ -101,7 +101,13 @@ async def openapi(call: Call, asked: None) -> Reply:
     return json_reply(describe(all_routes()))
 
 
+async def health(call: Call, asked: None) -> Reply:
+    """Answer for one model below /models/NAME; the front answers for the server."""
+    return Reply(b"")
+
+
 ROUTES = [
+    Route("GET", "/health", TEI, health, None, summary="Whether requests are answered", is_inference=False),
     Route("GET", "/info", TEI, info, Info, summary="What is served, and its limits", is_inference=False),
     Route("GET", "/metrics", TEI, metrics, None, summary="Numbers for Prometheus", is_inference=False),
     *(

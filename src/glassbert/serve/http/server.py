@@ -116,6 +116,8 @@ class Server:
                 timeout_graceful_shutdown=5,
             )
         )
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """While it runs."""
         self._num_signals = 0
         self._failure: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -134,7 +136,7 @@ class Server:
         return 0
 
     async def _serve(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
+        loop = self.loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.end)
@@ -145,6 +147,11 @@ class Server:
         await loop.run_in_executor(None, self.backend.stop)
         for task in list(self._tasks):
             task.cancel()
+
+    @property
+    def num_connections(self) -> int:
+        """Connections that are open."""
+        return len(self._uvicorn.server_state.connections)
 
     def end(self) -> None:
         """Drain and end; asked a second time, end now."""
@@ -185,6 +192,7 @@ class Server:
         ends_at = loop.time() + self.binding.drain_timeout
         while loop.time() < ends_at and not self.backend.is_idle():
             await asyncio.sleep(POLL_SECONDS)
+        await asyncio.to_thread(self.backend.stop)  # whoever still waits is told
         self._uvicorn.should_exit = True
 
     async def _watch(self) -> None:

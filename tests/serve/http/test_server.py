@@ -1,0 +1,256 @@
+"""The life of a server: open before it is ready, answering to the end, reloading without a gap."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glassbert.cli.main import main
+from glassbert.errors import UserError
+from glassbert.serve.front import Front
+from glassbert.serve.http.log import Log
+from glassbert.serve.http.server import bind
+from glassbert.serve.settings import ServeSettings
+from helpers.asgi import Client
+from helpers.fake_work import Deadly, Held
+from helpers.live_server import LiveServer
+from helpers.small_served import write_small
+
+Started = Callable[..., LiveServer]
+PATIENT = ServeSettings(threads=1, timeout=60, max_wait=60)
+
+
+@pytest.fixture
+def started(folders: dict[str, str]) -> Iterator[Started]:
+    """Start a server over one model; it is stopped at the end."""
+    servers: list[LiveServer] = []
+
+    def start(front: Front | None = None, *, should_wait: bool = True, **binding: Any) -> LiveServer:
+        front = front or Front({"fill": folders["fill"]}, PATIENT)
+        live = LiveServer(front, **binding)
+        live.front = front
+        servers.append(live)
+        while should_wait and front.state == "loading":
+            time.sleep(0.005)
+        return live
+
+    yield start
+    for live in servers:
+        live.stop()
+
+
+def in_background(work: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    return thread, found
+
+
+def hold(front: Front) -> Held:
+    """Let the next texts wait until they are let go."""
+    assert front.service
+    group = front.service.models["fill"].embed_group
+    held = Held()
+    held.run = lambda payloads: (held.has_started.set(), held.may_end.wait(20), group.run(payloads))[2]
+    front.service.models["fill"].__dict__["embed_group"] = held
+    return held
+
+
+def test_it_lives_before_it_is_ready(started: Started, folders: dict[str, str]) -> None:
+    front, may_load = Front({"fill": folders["fill"]}, PATIENT), threading.Event()
+    load = front.start
+    front.start = lambda: (may_load.wait(20), load())[1]
+    live = started(front, should_wait=False)
+    client = Client(front)
+    assert client.get("/livez").status == 200
+    for path in ("/readyz", "/health", "/v2/health/ready"):
+        assert client.get(path).status == 503
+    refused = client.post("/v1/embeddings", {"input": "a"})
+    assert refused.status == 503
+    assert int(refused.headers["retry-after"]) >= 1
+    assert "loading" in refused.json()["error"]["message"]
+    may_load.set()
+    while front.state == "loading":
+        time.sleep(0.005)
+    assert live.post("/embed", {"inputs": "a"})[0] == 200
+    assert client.get("/readyz").status == 200
+
+
+def test_what_was_accepted_is_answered_before_the_end_and_what_comes_later_is_503(started: Started) -> None:
+    live = started()
+    held = hold(live.front)
+    running, found = in_background(lambda: live.post("/embed", {"inputs": "a"}))
+    assert held.has_started.wait(10)
+    ending, _ = in_background(live.stop)
+    while live.front.state != "draining":
+        time.sleep(0.005)
+    client = Client(live.front)
+    late = client.post("/embed", {"inputs": "b"})
+    assert late.status == 503
+    assert late.headers["connection"] == "close"
+    assert (client.get("/livez").status, client.get("/readyz").status) == (200, 503)
+    held.may_end.set()
+    running.join(20)
+    ending.join(20)
+    assert found[0][0] == 200
+    assert live.code == 0
+
+
+def test_while_it_leaves_it_still_accepts(started: Started) -> None:
+    live = started(drain_delay=0.5)
+    live.server.loop.call_soon_threadsafe(live.server.end)
+    while live.front.state != "leaving":
+        time.sleep(0.005)
+    assert Client(live.front).get("/readyz").status == 503
+    assert live.post("/embed", {"inputs": "a"})[0] == 200
+    live.thread.join(5)
+    assert live.code == 0
+
+
+def test_what_is_not_done_in_time_is_503_and_the_end_comes_anyway(started: Started) -> None:
+    live = started(drain_timeout=0.2)
+    held = hold(live.front)
+    running, found = in_background(lambda: live.post("/embed", {"inputs": "a"}))
+    assert held.has_started.wait(10)
+    waiting, left = in_background(lambda: live.post("/embed", {"inputs": "b"}))
+    while not live.front.service.queue.state().num_units:
+        time.sleep(0.005)
+    live.stop()
+    held.may_end.set()
+    for thread in (running, waiting):
+        thread.join(20)
+    assert left[0][0] == 503
+    assert live.code == 0
+
+
+def test_reload_takes_the_new_weights_and_loses_no_request(started: Started, tmp_path: Path) -> None:
+    folder = write_small("fill", tmp_path / "fill")
+    front = Front({"fill": str(folder)}, PATIENT)
+    live = started(front)
+    before = live.post("/embed", {"inputs": "a"})
+    statuses: list[int] = []
+    stop = threading.Event()
+
+    def keep_asking() -> None:
+        while not stop.is_set():
+            statuses.append(live.post("/embed", {"inputs": "a b c"})[0])
+
+    asking, _ = in_background(keep_asking)
+    write_small("fill", folder, seed=9)
+    front.reload()
+    after = live.post("/embed", {"inputs": "a"})
+    (folder / "model.safetensors").write_bytes(b"broken")
+    with pytest.raises(UserError):
+        front.reload()
+    assert live.post("/embed", {"inputs": "a"}) == after
+    stop.set()
+    asking.join(20)
+    assert after != before
+    assert statuses
+    assert set(statuses) == {200}
+
+
+def test_threads_that_die_again_and_again_end_the_server_with_code_1(started: Started) -> None:
+    live = started()
+    live.front.service.models["fill"].__dict__["embed_group"] = Deadly()
+    for _ in range(3):
+        assert live.post("/embed", {"inputs": "a"})[0] == 503
+    live.thread.join(20)
+    assert live.code == 1
+
+
+def test_a_full_disk_for_the_log_loses_lines_and_no_request(folders: dict[str, str]) -> None:
+    class FullStream:
+        def write(self, line: str) -> None:
+            raise OSError(28, "No space left on device")
+
+    log = Log(FullStream())  # type: ignore[arg-type]
+    front = Front({"fill": folders["fill"]}, PATIENT, log=log)
+    front.start()
+    try:
+        assert Client(front).post("/embed", {"inputs": "a"}).status == 200
+    finally:
+        front.stop()
+    assert log.num_lost == 1
+
+
+def test_a_port_in_use_is_one_line() -> None:
+    with bind("127.0.0.1", 0) as taken, pytest.raises(UserError, match="choose another --port"):
+        bind("127.0.0.1", taken.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["{fill}", "--host", "0.0.0.0"], 2, "--api-key-file"),
+        (["{fill}", "--api-key-file", "nowhere"], 2, "no such file"),
+        (["{fill}", "{fill}"], 4, "two models are called"),
+        ([], 4, "no model to serve"),
+        (["/nowhere/at-all", "--port", "0"], 4, "nowhere"),
+        (["{fill}", "--on-long", "forget"], 2, "on-long"),
+    ],
+)
+def test_a_wrong_command_is_one_line(
+    words: list[str], code: int, message: str, folders: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", *(word.format(**folders) for word in words)]) == code
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_options_have_twins_in_the_environment(
+    folders: dict[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GLASSBERT_THREADS", "1")
+    monkeypatch.setenv("MODEL_ID", folders["tag"])
+    assert main(["serve", "--check", "--json"]) == 0
+    printed = capsys.readouterr().out
+    assert '"threads": 1' in printed
+    assert '"tasks": ["tag", "embed"]' in printed
+
+
+def test_a_process_answers_drains_on_sigterm_and_reloads_on_sighup(folders: dict[str, str]) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "glassbert",
+        "serve",
+        folders["classify"],
+        "--port",
+        "0",
+        "--threads",
+        "1",
+    ]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "API_KEY": "open-sesame"},
+    )
+    try:
+        assert process.stdout
+        assert process.stderr
+        port = int(process.stdout.readline().rpartition(":")[2])
+        assert '"ready"' in process.stderr.readline()
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            key = b"authorization: Bearer open-sesame\r\nconnection: close\r\n"
+            connection.sendall(b"GET /info HTTP/1.1\r\nhost: localhost\r\n" + key + b"\r\n")
+            assert connection.recv(64).startswith(b"HTTP/1.1 200")
+        process.send_signal(signal.SIGHUP)
+        lines = [process.stderr.readline(), process.stderr.readline()]
+        assert any('"reloaded"' in line for line in lines)
+        process.terminate()
+        assert process.wait(20) == 0
+        assert "Traceback" not in process.stderr.read()
+    finally:
+        process.kill()
