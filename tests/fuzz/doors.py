@@ -27,6 +27,7 @@ from glassbert.data.corpus.reader import Corpus
 from glassbert.data.rows.read import read_examples, stream_examples
 from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import UserError
+from glassbert.metrics.answers import CMRC, SQUAD_2
 from glassbert.parsing import FormatError, parse_json, parse_toml
 from glassbert.runs.finetune import FineTuneRecipe
 from glassbert.runs.pretrain import PretrainRecipe
@@ -37,6 +38,7 @@ from glassbert.tasks.registry import schema_of
 from glassbert.tasks.tag.decode import Decoder, weakest_scores
 from glassbert.tasks.tag.scheme import TagSet
 from glassbert.text.files import read_lines
+from glassbert.text.sentences import sentence_spans
 from glassbert.text.word_counts import count_words
 from glassbert.text.wordpiece.settings import TokenizerSettings
 from glassbert.text.wordpiece.tokenizer import Tokenizer
@@ -211,6 +213,16 @@ TEXTS = [
 ]
 
 
+WORDS = [
+    b"don't't 's " * 3,
+    b"n't" * 1500,
+    b'"A." (b). Mr. U.S. 1,000.5...',
+    b"= " * 50,
+    b"." * 999,
+    b"'" * 999,
+]
+
+
 def text_door(suffix: str) -> Door:
     """Raw text: counted, checked and read as pairs of sentences."""
 
@@ -349,6 +361,15 @@ def decode(data: bytes, _: Path) -> None:
     best_spans(both[1:, 0], both[1:, 1], inside, max_pieces=4, num_best=5)
 
 
+def score(data: bytes, _: Path) -> None:
+    """Compare answers as the scripts of SQuAD and CMRC do, and cut a text into sentences."""
+    text = data.decode("utf-8", "replace")
+    for measure in (SQUAD_2, CMRC):
+        assert 0 <= measure.f1(text, text[::2]) <= 1
+        assert measure.exact(text, text) == 1
+    assert all(0 <= start < end <= len(text) for start, end in sentence_spans(text))
+
+
 CLASSES = ("BertForSequenceClassification", "BertForTokenClassification")
 DOORS = (
     Door("json and toml", lambda: json_cases(*islice(ROWS["tag"], 3)) | byte_cases(TOML), parse),
@@ -373,4 +394,5 @@ DOORS = (
     *map(text_door, (".txt", ".jsonl", ".txt.gz", ".tsv")),
     *map(corpus_door, ("manifest.json", "shard-00000.ids", "shard-00000.sentences", "shard-00001.documents")),
     Door("decoders", lambda: floats(81), decode),
+    Door("scores of answers", lambda: byte_cases(*TEXTS, *WORDS), score),
 )

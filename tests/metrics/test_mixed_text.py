@@ -48,3 +48,8 @@ def test_the_longest_common_run_is_found(a: list[str], b: list[str]) -> None:
 def test_frequent_tokens_of_long_answers_count_too() -> None:
     # difflib leaves out what makes up more than a hundredth of 200 tokens or more, if one lets it.
     assert longest_common_run(["a", *["x"] * 300], [*["x"] * 250, "b"]) == 250
+
+
+def test_any_number_of_endings_is_split() -> None:
+    assert english_tokens("cannot's") == ["can", "not", "'s"]
+    assert english_tokens("do" + "n't" * 2000) == ["do", *["n't"] * 2000]

@@ -108,7 +108,8 @@ def _treebank(sentence: str) -> list[str]:
 
 def _parts(word: str) -> list[str]:
     """Split words such as "don't", "dog's" and "cannot"."""
-    if word in _CONTRACTIONS:
-        return _CONTRACTIONS[word]
-    ending = _ENDING.match(word)
-    return [*_parts(ending[1]), ending[2]] if ending else [word]
+    endings: list[str] = []
+    while word not in _CONTRACTIONS and (ending := _ENDING.match(word)):
+        word = ending[1]
+        endings.append(ending[2])
+    return [*_CONTRACTIONS.get(word, [word]), *reversed(endings)]

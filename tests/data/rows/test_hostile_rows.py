@@ -119,3 +119,15 @@ def test_a_document_of_many_lines_has_a_limit_too(tmp_path: Path, monkeypatch: p
     path.write_text("[\n" + '{"text": "abc", "label": "a"},\n' * 50_000)
     with pytest.raises(DataError, match="a JSON document of more than 1 MB; .* GLASSBERT_MAX_DOCUMENT_MB"):
         read_examples(schema_of("classify"), path)
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.jsonl"])
+def test_a_million_columns_are_no_table(tmp_path: Path, name: str) -> None:
+    separator = "\t" if name.endswith("tsv") else ","
+    keys = ", ".join(f'"{number}": 1' for number in range(20_000))
+    path = tmp_path / name
+    path.write_text(
+        f'{{"text": "a", {keys}}}' if name.endswith("jsonl") else f"a{separator}" * 1_000_000 + "\na"
+    )
+    with pytest.raises(DataError, match=r"(1,000,001 columns|20,001 keys); expected at most 10,000"):
+        read_examples(schema_of("classify"), path)

@@ -20,7 +20,7 @@ from glassbert.data.rows.columns import (
     take_what_is_left,
 )
 from glassbert.data.rows.lines import Ahead, Lines
-from glassbert.data.rows.record import Notes, Record, shown
+from glassbert.data.rows.record import MOST_COLUMNS, Notes, Record, shown
 from glassbert.errors import DataError, UserError
 
 if TYPE_CHECKING:
@@ -68,6 +68,10 @@ def _read_table(source: "Source", rows: Ahead[_Row]) -> Iterator[Record | BadRow
         return
     if first.problem is not None:
         raise DataError(f"{first.where}: {first.problem}")
+    if len(first.cells) > MOST_COLUMNS:
+        raise DataError(
+            f"{first.where}: {len(first.cells):,} columns; expected at most {MOST_COLUMNS:,}: is it a table?"
+        )
     roles, given, name, notes = source.schema, source.columns, source.name, source.notes
     # A stream may bring its rows one at a time: look ahead only where nothing else shows the columns.
     sample = [first.cells] if source.is_stream else _sample(rows)
