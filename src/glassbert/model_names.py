@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from glassbert.errors import ModelError
+from glassbert.errors import ModelError, UserError
 
 DEMO = "demo"
 """The model that comes with the package; write ./demo for a folder of that name."""
@@ -13,6 +13,8 @@ ASSETS = Path(__file__).parent / "assets"
 # Weights as safetensors, and the files that describe them; nothing that is a pickle or code.
 HUB_FILES = ("*.safetensors", "*.json", "*.txt")
 
+_LONGEST_NAME = 255
+"""Bytes of a name that file systems allow."""
 _is_online: ContextVar[bool] = ContextVar("is_online", default=False)
 
 
@@ -31,6 +33,10 @@ def model_folder(name: str | Path) -> Path:
 
     Within `hub_names`, any other name is fetched from the hub, or found in its cache.
     """
+    if not isinstance(name, str | Path):
+        raise UserError(f"expected the name of a model, a str or a Path, got a {type(name).__name__}")
+    if any(len(part.encode("utf-8", "surrogatepass")) > _LONGEST_NAME for part in Path(name).parts):
+        raise ModelError(f"no folder {str(name)[:80]!r}...; its name is longer than any can be")
     if str(name) == DEMO:
         return ASSETS / DEMO
     folder = Path(name)

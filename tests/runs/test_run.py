@@ -1,6 +1,7 @@
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from glassbert.errors import UserError
 from glassbert.messages import Log
 from glassbert.runs.folder import RECIPE
 from glassbert.runs.recipe import Tables, write_recipe
-from glassbert.runs.run import RunResult, Session, carry_out
+from glassbert.runs.run import RunResult, Session, carry_out, only_training
 from glassbert.storage import locked, read_json
 from glassbert.training.settings import TrainSettings
 from helpers.small_finetune import run, write_inputs
@@ -114,3 +115,22 @@ def test_a_run_that_was_started_with_the_keys_of_an_earlier_version_is_resumed(t
     (out / RECIPE).write_text(write_recipe(recipe))
     with pytest.raises(UserError, match=r"another model\.hidden_dropout_prob \(None, now 0\.5\)"):
         run(given, out, model={"hidden_dropout_prob": 0.5}, **short)
+
+
+def test_a_second_thread_may_not_train_and_a_run_within_a_run_may() -> None:
+    refused: list[str] = []
+
+    def train() -> None:
+        try:
+            with only_training():
+                pass
+        except UserError as error:
+            refused.append(str(error))
+
+    with only_training(), only_training():
+        thread = Thread(target=train)
+        thread.start()
+        thread.join()
+    train()
+    assert len(refused) == 1
+    assert "another thread of this process is training" in refused[0]

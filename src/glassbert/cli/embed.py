@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.input import input_texts
-from glassbert.cli.output import InputSource, print_assumptions, print_json, progress_bar, remark
+from glassbert.cli.output import InputSource, print_json, print_remarks, progress_bar, remark
 from glassbert.errors import UserError
 from glassbert.model_names import model_folder
 from glassbert.outputs import check_files, check_kind
@@ -54,7 +54,7 @@ def embed(
     loaded = load(model, Model, **place_of(where))
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-    print_assumptions(loaded.tokenizer)
+    print_remarks(loaded)
     if loaded.sentences is None:
         remark(f"{model} does not say how to pool; a text's vector is the mean over its tokens")
     num_texts = num_truncated = 0

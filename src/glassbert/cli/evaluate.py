@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.options import read_options
-from glassbert.cli.output import print_json, remark
+from glassbert.cli.output import print_json, print_remarks, remark
 from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import GateError, UserError
 from glassbert.model_names import model_folder
@@ -50,6 +50,7 @@ def evaluate(
     """
     from glassbert.evaluation.evaluate import evaluate as run_evaluation
     from glassbert.inference.loading import load
+    from glassbert.inference.model import Model
     from glassbert.reports.page import check_report_file, write_report
 
     gates = [_gate(text) for text in min_ or ()]
@@ -57,6 +58,8 @@ def evaluate(
     if report is not None:
         check_report_file(report, [model_folder(model), *ParallelFiles.of(data).paths])
     loaded = load(model, **place_of(where))
+    if isinstance(loaded, Model):
+        print_remarks(loaded)
     evaluation = run_evaluation(loaded, data, task=task, options=options, name=model, log=remark)
     if json:
         print_json(evaluation.to_json())

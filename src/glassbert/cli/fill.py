@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from glassbert.cli.device import DeviceOptions, place_of
-from glassbert.cli.output import print_assumptions, print_json, remark
+from glassbert.cli.output import print_json, print_remarks, remark
 from glassbert.ranges import COUNT
 
 
@@ -30,7 +30,7 @@ def fill(
     from glassbert.inference.model import Model
 
     loaded = load(model, Model, **place_of(where))
-    print_assumptions(loaded.tokenizer)
+    print_remarks(loaded)
     results = loaded.fill(text, top=top)
     if results.truncated:
         remark(f"the text was longer than {loaded.max_length} tokens and was cut")

@@ -12,6 +12,7 @@ from glassbert.parsing import json_text
 from glassbert.text.files import read_stream
 
 if TYPE_CHECKING:
+    from glassbert.inference.model import Model
     from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 JsonValue = Mapping[str, Any] | Sequence[Any]
@@ -44,6 +45,13 @@ def print_assumptions(tokenizer: "Tokenizer") -> None:
     """Print what was assumed because a folder does not say how it splits text."""
     for assumption in tokenizer.assumptions:
         remark(f"assumed: {assumption}")
+
+
+def print_remarks(model: "Model") -> None:
+    """Print what is odd about a model folder: unused weights and keys, and what was assumed."""
+    for line in model.report.remarks():
+        remark(line)
+    print_assumptions(model.tokenizer)
 
 
 def progress_bar() -> Progress:

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.options import read_options
-from glassbert.cli.output import InputSource, print_assumptions, print_json, progress_bar, remark, stdin_lines
+from glassbert.cli.output import InputSource, print_json, print_remarks, progress_bar, remark, stdin_lines
 from glassbert.data.examples import BadRow
 from glassbert.errors import DataError
 from glassbert.ranges import COUNT_OR_NONE, SHARE
@@ -57,7 +57,7 @@ def predict(
     # Opened before the model, which takes seconds.
     lines = stdin_lines() if source == "-" else open_lines(Path(source), notes)
     loaded = load(model, Model, **place_of(where))
-    print_assumptions(loaded.tokenizer)
+    print_remarks(loaded)
     if accuracy is not None:
         abstain_below = max(abstain_below, threshold_for_accuracy(loaded, accuracy))
     name = "stdin" if source == "-" else source

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from glassbert.cli.device import DeviceOptions, place_of
-from glassbert.cli.output import print_assumptions, print_json, remark
+from glassbert.cli.output import print_json, print_remarks, remark
 from glassbert.errors import GateError, UserError
 from glassbert.inference.questions import Baseline, Method, Unit
 from glassbert.model_names import model_folder
@@ -76,7 +76,7 @@ def why(
     if html is not None:
         check_files([html], [model_folder(model), *([] if options.data is None else [options.data])])
     loaded = load(model, Model, **place_of(where))
-    print_assumptions(loaded.tokenizer)
+    print_remarks(loaded)
     found = loaded.why(item, **vars(options))
     if json:
         print_json(found.to_json())

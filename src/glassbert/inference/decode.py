@@ -210,7 +210,7 @@ class Decoder:
             last_step=min(settings.max_length, config.max_length) - 1,
             places=indices,
             tokens=torch.empty(len(indices), 1, 0, dtype=torch.int64, device=device),
-            scores=torch.zeros(len(indices), 1, device=device),
+            scores=torch.zeros(len(indices), 1, dtype=torch.float32, device=device),
         )
         for step in range(search.last_step + 1):
             hidden = self.network.step(state, ids, parents)

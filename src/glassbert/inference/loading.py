@@ -12,6 +12,7 @@ from glassbert.inference.translator import Translator
 from glassbert.interop.companions import read_companions
 from glassbert.interop.folder import EncoderFolder, ModelFolder, TranslatorFolder
 from glassbert.interop.sentence_transformers import read_sentence_settings
+from glassbert.model.torch_state import in_own_state
 from glassbert.model_names import hub_names
 
 L = TypeVar("L", bound=Loaded)
@@ -43,6 +44,7 @@ def load(
 ) -> L: ...
 
 
+@in_own_state
 def load(
     name: str | Path,
     kind: type[Loaded] | None = None,

@@ -14,6 +14,7 @@ from glassbert.config import ModelConfig
 from glassbert.data.examples import Example
 from glassbert.data.rows.schema import Item
 from glassbert.errors import ModelError, UserError
+from glassbert.inference.arguments import check_finite, checked_texts
 from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.embeddings import Embeddings
 from glassbert.inference.engine import Engine
@@ -31,6 +32,8 @@ from glassbert.interop.weights import save_tensors
 from glassbert.model.bert import Bert
 from glassbert.model.layout import Batch
 from glassbert.model.pooling import Pooling
+from glassbert.model.torch_state import in_own_state
+from glassbert.ranges import Count
 from glassbert.storage import new_folder
 from glassbert.tasks.fine_tuning import extra_of, load_task
 from glassbert.tasks.forward import decoded, raw_outputs
@@ -38,6 +41,7 @@ from glassbert.tasks.registry import task_of_head
 from glassbert.tasks.task import Input, Prediction, Task
 from glassbert.text.truncate import Keep
 from glassbert.text.wordpiece.tokenizer import Encoding, Tokenizer
+from glassbert.typed import typed
 
 if TYPE_CHECKING:
     from glassbert import Explanation
@@ -157,8 +161,10 @@ class Model(Loaded):
             pairs: A second text for each, which goes into the same input.
             keep: Which part of a text that is too long stays.
         """
+        texts, pairs = checked_texts(texts), None if pairs is None else checked_texts(pairs)
         return self.tokenizer.encode_batch(texts, pairs, max_length=self.max_length, keep=keep)
 
+    @in_own_state
     def fill(self, text: str, *, top: int = 5) -> Filled:
         """Return the likeliest pieces for each [MASK] of one text, best first.
 
@@ -169,8 +175,7 @@ class Model(Loaded):
             raise ModelError(
                 f"a model with a {self.config.head!r} head has no MLM head; fill needs one that has"
             )
-        if top < 1:
-            raise UserError(f"top={top}; expected at least 1 candidate")
+        typed(top, Count, "top")
         encoding = self.tokenize([text])[0]
         places = self.mask_places(text, encoding)
         pieces = self.tokenizer.vocabulary.pieces
@@ -180,12 +185,14 @@ class Model(Loaded):
             assert logits is not None
             # A model may have more rows than its vocabulary has pieces.
             best = logits.softmax(dim=-1)[:, : len(pieces)].topk(min(top, len(pieces)))
+        check_finite(best.values.cpu().numpy(), "the scores are")
         found = [
             [Candidate(pieces[token], score) for token, score in zip(tokens, scores, strict=True)]
             for tokens, scores in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
         return Filled(found, tokens=len(encoding.ids), truncated=encoding.truncated)
 
+    @in_own_state
     def embed(self, texts: str | Sequence[str], *, keep: Keep = "head") -> Embeddings:
         """Return the vector of each text, (texts, features); of a single str, its one vector, (features,).
 
@@ -201,8 +208,10 @@ class Model(Loaded):
             encodings, lambda output, batch, _: self.pooling(output.hidden, batch.layout)
         )
         width = self.config.encoder.hidden_size * len(self.pooling.modes)
+        stacked = np.stack(vectors) if vectors else np.zeros((0, width), np.float32)
+        check_finite(stacked, "the vectors are")
         return Embeddings(
-            np.stack(vectors) if vectors else np.zeros((0, width)),
+            stacked,
             tokens=[len(encoding.ids) for encoding in encodings],
             truncated=[encoding.truncated for encoding in encodings],
         )
@@ -224,7 +233,7 @@ class Model(Loaded):
                 a model whose task gives another is refused.
             abstain_below: Give no label whose score is lower.
         """
-        if isinstance(items, str | Mapping):
+        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
             raise UserError(f"expected a list of items, got a {type(items).__name__}; wrap it in a list")
         found = self.predict_examples(as_examples(self.task, items), abstain_below=abstain_below)
         if kind is not None and found and not isinstance(found[0], kind):
@@ -234,6 +243,7 @@ class Model(Loaded):
             )
         return found
 
+    @in_own_state
     def predict_examples(
         self, examples: Sequence[Example], *, abstain_below: float = 0.0
     ) -> list[Prediction]:
@@ -248,6 +258,7 @@ class Model(Loaded):
         if not examples:
             return []
         raw = raw_outputs(self.task, partial(self.engine, heads_only=True), inputs, each=self.engine.each)
+        check_finite(np.array([logits.sum() for windows in raw for logits in windows]), "the logits are")
         return decoded(self.task, examples, inputs, raw)
 
     def why(

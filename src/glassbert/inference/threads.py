@@ -1,5 +1,6 @@
 """Several batches at once, one thread each, so that no thread waits for another within a layer."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -37,6 +38,21 @@ def _workers(number: int) -> ThreadPoolExecutor:
     list(pool.map(lambda _: all_started.wait(), range(number)))
     torch.set_num_threads(number)
     return pool
+
+
+def _after_fork() -> None:
+    """Make a forked child work: it has none of our threads, and none of those that torch computes on.
+
+    A product on several threads would wait for them for ever, so a child computes on one.
+    """
+    global _starting
+    _starting = Lock()
+    _workers.cache_clear()
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def compute_alone() -> None:

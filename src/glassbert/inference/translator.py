@@ -7,11 +7,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from glassbert.config import LstmConfig, TransformerConfig
-from glassbert.errors import ModelError, UserError
+from glassbert.errors import ModelError
+from glassbert.inference.arguments import check_finite, checked_texts
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
 from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.loaded import Loaded
@@ -21,6 +23,7 @@ from glassbert.interop.folder import write_model
 from glassbert.model.layout import Batch
 from glassbert.model.packed import in_batches
 from glassbert.model.seq2seq import Transformer
+from glassbert.model.torch_state import in_own_state
 from glassbert.storage import new_folder
 from glassbert.text.bpe.pieces import UNKNOWN
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
@@ -173,9 +176,7 @@ class Translator(Loaded):
             settings: How to search; `usual_settings(beam_size=8)` changes only what it names.
             with_alignment: Also return where the decoder looked, which costs a further pass.
         """
-        if isinstance(texts, str):
-            raise UserError("expected a list of texts, got a str; wrap it in a list")
-        return list(self.stream(texts, settings, with_alignment=with_alignment))
+        return list(self.stream(checked_texts(texts), settings, with_alignment=with_alignment))
 
     def stream(
         self,
@@ -229,10 +230,11 @@ class Translator(Loaded):
             overwrite=overwrite,
         )
 
+    @in_own_state
     def _translated(
         self, texts: Sequence[str], settings: DecodeSettings, first_index: int, with_alignment: bool
     ) -> list[Translation]:
-        sources = self._sources(texts)
+        sources = self._sources(checked_texts(texts))
         # Blank texts are decoded too: what is drawn at random for a text depends on its place.
         placeholder = [self.tokenizer.end_id]
         found = self.decoder.decode(
@@ -267,6 +269,7 @@ class Translator(Loaded):
             for one in hypotheses
         )
         best = n_best[0]
+        check_finite(np.array([one.score for one in n_best]), "the scores of a translation are")
         return Translation(
             text=best.text,
             score=best.score,

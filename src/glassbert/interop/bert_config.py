@@ -43,6 +43,16 @@ _RULES = KeyRules(
         "cross_attention_hidden_size": (None,),
         "pruned_heads": ({}, None),
         "quantization_config": (None,),
+        "rope_theta": (None,),
+        "rope_scaling": (None,),
+        "sliding_window": (None,),
+        "attention_window": (None,),
+        "num_experts": (None, 0, 1),
+        "num_hidden_groups": (None,),
+        "norm_type": (None, "layer_norm", "LayerNorm"),
+        "mlp_type": (None,),
+        "alibi": (None, False),
+        "adapters": (None, {}),
         "auto_map": (None, {}),  # names code in the folder, which could compute anything
         "tokenizer_class": ("BertTokenizer", "BertTokenizerFast", None),
     },
@@ -64,6 +74,8 @@ def read_bert_config(
             f"{source}: model_type={shown(model_type)}; expected 'bert', or 'marian' for a translator: "
             "other families are not read"
         )
+    if data.get("embedding_size") not in (None, data.get("hidden_size")):
+        raise ModelError(f"{source}: embedding_size differs from hidden_size, which BERT does not have")
     parts = {name.split(".")[0] for name in map(to_ours, tensor_names) if name is not None}
     notes = _RULES.check(data, source, is_foreign=model_type == "bert")
     try:

@@ -30,6 +30,14 @@ class LoadReport:
     notes: tuple[str, ...] = ()
     """What else the user should know."""
 
+    def remarks(self) -> list[str]:
+        """Return what a user of the model should know, each on a line: nothing if everything fits."""
+        lines = list(self.notes)
+        if self.unexpected:
+            more = f" and {len(self.unexpected) - 1} more" if len(self.unexpected) > 1 else ""
+            lines.append(f"not used, since config.json does not ask for it: {self.unexpected[0]}{more}")
+        return lines
+
     def lines(self) -> list[str]:
         """Return the report for people, one finding a line."""
         lines = [f"kept {len(self.kept)} tensors ({self.dtype})", *self.notes]

@@ -24,7 +24,9 @@ _BYTES = 4
 def without_values(network_class: type[N], config: Any) -> N:
     """Return a network whose tensors have shapes and no values."""
     with torch.device("meta"):
-        return network_class(config)
+        network = network_class(config)
+    network.float()  # whatever type of numbers is torch's default now
+    return network
 
 
 def materialised(

@@ -1,12 +1,16 @@
 """The spine of every run: prepare, claim the folder, lock it, train, finish. One result for all of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import RLock
 from typing import Any, Protocol
 
+from glassbert.errors import UserError
 from glassbert.evaluation.result import Evaluation
 from glassbert.messages import Log, say_nothing
+from glassbert.model.torch_state import in_own_state
 from glassbert.outputs import check_folder
 from glassbert.runs.folder import check_data, lock_run, open_run
 from glassbert.runs.recipe import Tables
@@ -114,6 +118,11 @@ class Recipe(Protocol):
         """Read the data and make what is trained. ``out`` may hold an earlier session; it is only read."""
 
 
+_TRAINING = RLock()
+"""Held by the thread that trains. torch draws dropout from one generator for all threads of a process."""
+
+
+@in_own_state
 def carry_out(recipe: Recipe, out: Path, *, log: Log, on_status: OnStatus | None = None) -> RunResult:
     """Carry out a recipe in the folder ``out``; resume if ``out`` already holds this run.
 
@@ -132,8 +141,22 @@ def carry_out(recipe: Recipe, out: Path, *, log: Log, on_status: OnStatus | None
         open_run(out, tables, recipe.completed)
         check_data(out, prepared.data)
     about = {"recipe": tables, "data": prepared.data, "seed": prepared.settings.seed}
-    with lock_run(out):
+    with only_training(), lock_run(out):
         return prepared.carry_out(Session(out, about, log, on_status))
+
+
+@contextmanager
+def only_training() -> Iterator[None]:
+    """Refuse to train while another thread does; a run may consist of several trainings."""
+    if not _TRAINING.acquire(blocking=False):
+        raise UserError(
+            "another thread of this process is training, and both would draw from one random generator; "
+            "wait for it, or train in another process"
+        )
+    try:
+        yield
+    finally:
+        _TRAINING.release()
 
 
 def _nothing_to_begin(out: Path) -> None:

@@ -110,6 +110,8 @@ class Schema(Roles, ABC, Generic[E]):
                 wanted = " and ".join(map(repr, self.required))
                 raise UserError(f"{where}: expected the keys {wanted} for {self.task}, got {sorted(item)}")
             return {role: item[name] for role, name in columns.items()}
+        if not isinstance(item, str | list | tuple):
+            raise UserError(f"{where}: expected a text, a pair or a mapping, got a {type(item).__name__}")
         texts = (item,) if isinstance(item, str) else tuple(item)
         if len(texts) != len(self.required):
             plural = "s" * (len(self.required) != 1)
