@@ -1,9 +1,10 @@
-"""Inside a model: trace one pass, check a number and a gradient by hand, find where two texts part.
+"""Inside a model: trace one pass, check a gradient by hand, ask for reasons, have the model examined.
 
 Purpose:   chapter 8 of the handbook as one script.
-Data:      none; a new BERT of 8 features and 2 heads, the same for everyone by its seed.
-Prints:    the steps of a block with their formulas, a gradient beside its slope, the first difference.
-Run time:  a few seconds, nearly all of it importing torch.
+Data:      none; a new BERT of 8 features and 2 heads, the same for everyone by its seed; the demo model.
+Prints:    the steps of a block with their formulas, a gradient beside its slope, the first difference; what
+           an answer rests on, the answer after each block, the number of faults.
+Run time:  a few seconds, most of it importing torch.
 """
 
 import tempfile
@@ -39,6 +40,18 @@ def slope(model: gb.Model, row: int, column: int, distance: float = 0.01) -> flo
     return (losses[0] - losses[1]) / (2 * distance)
 
 
+def reasons(text: str) -> None:
+    """Print what the demo model's answer rests on, and whether the model is sound."""
+    model = gb.load("demo", gb.Model)
+    found = model.why(text)
+    print(found)
+    first, second = found.ranked(1)[0].name, model.why(text, method="occlusion").ranked(1)[0].name
+    print(f"ranked first by gradients: {first}, by occlusion: {second}")
+    for part in model.why(text, method="lens").parts:
+        print(f"  {part.name:16} {part.candidates[0].token}")
+    print(f"faults: {len(gb.doctor(model).faults)}")
+
+
 def main() -> None:
     """Run the chapter."""
     tokenizer = gb.Tokenizer(gb.Vocabulary((*gb.SPECIALS, *WORDS)))
@@ -60,6 +73,8 @@ def main() -> None:
         trace.save(Path(folder) / "cat.safetensors")
         trace.to_html(Path(folder) / "cat.html")
         print("written:", *sorted(path.name for path in Path(folder).iterdir()))
+
+    reasons("The United [MASK] of America.")
 
 
 if __name__ == "__main__":

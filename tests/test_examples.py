@@ -63,6 +63,10 @@ EXPECTED = {
         "gradient 0.744, slope 0.744",
         "they part at emb.token; 2 of 45 tensors are the same",
         "written: cat.html cat.json cat.safetensors",
+        "fill: [MASK] = 'states', log-odds 0.690, probability 0.6659",
+        "ranked first by gradients: united, by occlusion: united",
+        "  after block 2    states",
+        "faults: 0",
     ],
 }
 

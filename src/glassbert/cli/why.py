@@ -83,7 +83,7 @@ def why(
     else:
         from glassbert.glassbox.why.terminal import render
 
-        print(render(found, options.top))
+        print(render(found, options.top, has_refusal=False))
     if html is not None:
         found.save_html(html, overwrite=force)
         remark(f"the page is in {html}")

@@ -21,7 +21,7 @@ from glassbert.text.files import read_lines
 
 MAX_ROWS = 2000
 """Rows that are looked at: enough for shares that are right to a percent or two."""
-MAX_BAD = 1 << 30
+MAX_BAD = 1_000_000_000
 SOME_UNKNOWN, MANY_UNKNOWN = 0.02, 0.2
 SOME_CUT, MOST_CUT = 0.2, 0.8
 MAX_ECE = 0.15
@@ -132,4 +132,9 @@ def _scores(evaluation: Any, best_by: str, num_rows: int) -> Iterator[Verdict]:
     if known.ece <= MAX_ECE:
         yield Verdict("calibration", "ok", figure)
     else:
-        yield Verdict("calibration", "warn", figure, "fit a temperature: train with dev rows like these")
+        yield Verdict(
+            "calibration",
+            "warn",
+            figure,
+            "do not read scores as probabilities; give such rows to training as --dev",
+        )

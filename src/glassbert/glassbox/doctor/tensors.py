@@ -144,7 +144,7 @@ def check_trained(facts: list[Facts], config: Config) -> Verdict:
     judged = {name: _is_initial(parts, std) for name, parts in layers.items() if len(parts) == 2}
     fresh = [name for name, is_initial in judged.items() if is_initial]
     if not fresh:
-        return Verdict("trained", "ok", f"none of {len(judged)} layers holds its initial values")
+        return Verdict("trained", "ok", f"none of {len(judged)} layers is still as initialised")
     if len(fresh) == len(judged):
         return Verdict("trained", "warn", "no layer has been trained: a fresh model", "train it")
     unused = _unused(fresh, config)
@@ -152,7 +152,7 @@ def check_trained(facts: list[Facts], config: Config) -> Verdict:
     return Verdict(
         "trained",
         "fault" if heavy else "warn",
-        f"{len(fresh)} of {len(judged)} layers hold their initial values: {named(heavy or fresh)}",
+        f"{len(fresh)} of {len(judged)} layers are still as initialised: {named(heavy or fresh)}",
         "fine-tune it, or load the weights that belong there" if heavy else "fine if nothing uses them",
     )
 

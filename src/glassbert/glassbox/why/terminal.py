@@ -10,13 +10,17 @@ MOST_PARTS = 20
 NAME_WIDTH, BAR_WIDTH = 24, 20
 
 
-def render(explanation: Explanation, top: int = MOST_PARTS) -> str:
-    """Return the explanation as lines: what is explained, the parts with bars, what to keep in mind."""
+def render(explanation: Explanation, top: int = MOST_PARTS, *, has_refusal: bool = True) -> str:
+    """Return the explanation as lines: what is explained, the parts with bars, what to keep in mind.
+
+    Args:
+        has_refusal: Whether to say why there is no conclusion; a verb says it as it ends.
+    """
     lines = [*_header(explanation)]
-    if explanation.refusal:
-        lines.append(explanation.refusal)
-    else:
+    if not explanation.refusal:
         lines += _bars(explanation, top)
+    elif has_refusal:
+        lines.append(explanation.refusal)
     return "\n".join([*lines, *(f"note: {_one_line(note)}" for note in explanation.notes)])
 
 
