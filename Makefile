@@ -9,7 +9,7 @@ DEV_INSTALLED := $(VENV)/.installed-dev
 BENCH_INSTALLED := $(VENV)/.installed-bench
 BENCHMARKS := $(filter-out benchmarks/worker.py,$(wildcard benchmarks/*.py))
 
-.PHONY: help demo check format test test-slow fuzz bench clean
+.PHONY: help demo page check format test test-slow fuzz bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show what can be made
@@ -32,6 +32,9 @@ $(BENCH_INSTALLED): $(DEV_INSTALLED)
 
 demo: $(INSTALLED)  ## Walk through most of it, on built-in text
 	$(BIN)/glassbert demo
+
+page:  ## Build the glass-box page (needs Node 20 or newer)
+	cd web && npm ci --no-audit --no-fund && npm run build
 
 check: $(DEV_INSTALLED)  ## Formatting, lint, types, spelling
 	$(BIN)/ruff format --check .

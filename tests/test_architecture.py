@@ -58,7 +58,8 @@ ARROWS = {
     "glassbox": {*_RUNS, "runs", "reports"},
     "extension": _TASKS,
     "serve": {*_TASKS, "inference"},
-    "cli": {*_TOP, "serve", "demo"},
+    "page": {*_TOP, "serve"},
+    "cli": {*_TOP, "serve", "page", "demo"},
     "demo": {*_TOP, "glassbert"},
 }
 # The types of what the methods of a loaded model return that are built on top of it (`EXTENSIONS` there).

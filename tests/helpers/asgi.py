@@ -62,8 +62,8 @@ class Client:
         scope = {
             "type": "http",
             "method": method,
-            "path": path,
-            "query_string": b"",
+            "path": path.partition("?")[0],
+            "query_string": path.partition("?")[2].encode(),
             "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in given.items()],
             "client": ("127.0.0.1", 1),
         }

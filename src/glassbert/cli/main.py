@@ -18,6 +18,7 @@ from glassbert.cli import (
     evaluate,
     fill,
     lab,
+    open,
     params,
     predict,
     pretrain,
@@ -65,6 +66,7 @@ def build_app() -> cyclopts.App:
     app.command(serve.app)
     app.command(convert.convert)
     app.command(lab.lab)
+    app.command(open.open_page, name="open")
     _add_common_options(app)
     return app
 

@@ -95,6 +95,11 @@ def params(source: str | Path, *, language: Language = "en") -> Accounting:
     return _account(source, BertTable(preset(source)), language, is_preset=True)
 
 
+def params_of_shape(shape: BertConfig, *, language: Language = "en") -> Accounting:
+    """Count the parameters of an encoder that need not exist."""
+    return _account("", BertTable(shape), language, is_preset=True)
+
+
 def _of_config_file(path: Path, language: Language) -> Accounting:
     data = read_json(path)
     config, notes = family_of(data).read_config(data, str(path))

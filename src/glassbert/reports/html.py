@@ -41,7 +41,8 @@ def document(
 
 def style() -> Markup:
     """Return the style sheet of pages and plots."""
-    return Markup(files("glassbert.reports").joinpath("page.css").read_text(encoding="utf-8"))
+    here = files("glassbert.reports")
+    return Markup("".join((here / name).read_text(encoding="utf-8") for name in ("page.css", "plots.css")))
 
 
 def section(title: str, *content: str, intro: str = "") -> Markup:

@@ -23,7 +23,7 @@ def as_page(result: Result, language: Language) -> str:
 
 def as_svg(result: Result, language: Language) -> str:
     """Return all plots, one below the other, as one SVG with its style."""
-    drawn = [_placed(_drawn(plot, index, language), index) for index, plot in enumerate(result.plots)]
+    drawn = [_placed(drawn(plot, index, language), index) for index, plot in enumerate(result.plots)]
     height = _PLOT_HEIGHT * len(drawn)
     return tag(
         "svg",
@@ -48,7 +48,7 @@ def _sections(result: Result, language: Language) -> Iterator[Markup]:
             said(steps.title, language), tag("div", *rows, class_="scroll", style="white-space: pre")
         )
     for index, plot in enumerate(result.plots):
-        yield section(said(plot.title, language), figure(_drawn(plot, index, language), ""))
+        yield section(said(plot.title, language), figure(drawn(plot, index, language), ""))
     for one in result.tables:
         yield section(said(one.title, language), _table(one, language))
     if result.claims:
@@ -78,7 +78,8 @@ def _table(one: Table, language: Language) -> Markup:
     return table(said(one.title, language), names, rows, texts=texts)
 
 
-def _drawn(plot: Plot, index: int, language: Language) -> Markup:
+def drawn(plot: Plot, index: int, language: Language) -> Markup:
+    """Return a plot as SVG, the one of this number on its page."""
     name, title = f"plot-{index}", said(plot.title, language)
 
     def names(texts: tuple[Text, ...]) -> list[str]:

@@ -1,0 +1,30 @@
+"""`open`: the glass-box page."""
+
+import webbrowser
+
+
+def open_page(model: str = "demo", /, *, port: int = 0, no_browser: bool = False) -> int:
+    """Open a page on which a model is a glass box: every number of a pass, and the sum that made it.
+
+    Args:
+        model: Model folder, or demo.
+        port: Port to listen on; 0 takes a free one.
+        no_browser: Print the address, and open nothing.
+    """
+    from glassbert.serve.installed import check_installed
+
+    check_installed()
+    from glassbert.page.server import PageBackend
+    from glassbert.serve.http.log import Log
+    from glassbert.serve.http.server import Binding, Server
+
+    log = Log()
+    backend = PageBackend(model, log)
+
+    def on_bound(address: str) -> None:
+        url = f"{address}/{backend.token}/"
+        print(url, flush=True)
+        if not no_browser:
+            webbrowser.open(url)
+
+    return Server(backend.app, backend, Binding(port=port), log, on_bound=on_bound).run()

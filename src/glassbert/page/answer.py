@@ -1,0 +1,71 @@
+"""What the model says of a text: places where it answers, each with bars to draw."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassbert.glassbox.trace.trace import Trace
+from glassbert.inference.model import Model
+from glassbert.inference.translator import Translator
+from glassbert.tasks.answer.predictions import AnswerPrediction
+from glassbert.tasks.classify.predictions import ClassPrediction
+from glassbert.tasks.tag.predictions import TagPrediction
+
+TOP = 5
+
+
+def answer_of(model: Model | Translator, trace: Trace) -> list[dict[str, Any]]:
+    """Return the places where the model answers, each with its likeliest answers, best first."""
+    if isinstance(model, Translator):
+        return [_place("translation", {" ".join(trace.target_tokens): 1.0})]
+    has_task = any(part in model.config.parts for part in ("labels", "span"))
+    return _of_pretraining(model, trace) + (_of_task(model, trace) if has_task else [])
+
+
+def _of_pretraining(model: Model, trace: Trace) -> list[dict[str, Any]]:
+    places = []
+    if "head.mlm.logits" in trace:
+        pieces = model.tokenizer.vocabulary.pieces
+        for row, token in enumerate(trace["head.mlm.places"].tolist()):
+            shares = _shares(trace["head.mlm.logits", row])
+            best = np.argsort(-shares[: len(pieces)], kind="stable")[:TOP]
+            bars = {pieces[place]: float(shares[place]) for place in best}
+            places.append(_place("mlm", bars, token=int(token)))
+    if "head.nsp.logits" in trace and trace.info.pair is not None:
+        shares = _shares(trace["head.nsp.logits", 0])
+        places.append(_place("nsp", dict(zip(("IsNext", "NotNext"), shares.tolist(), strict=True))))
+    return places
+
+
+def _of_task(model: Model, trace: Trace) -> list[dict[str, Any]]:
+    """Return the prediction as `predict` gives it: calibrated, in whole spans."""
+    found = model.predict([item_of(model, trace.info.text, trace.info.pair)])[0]
+    if isinstance(found, ClassPrediction):
+        return [_place("label", dict(sorted(found.scores.items(), key=lambda pair: -pair[1])[:TOP]))]
+    if isinstance(found, AnswerPrediction):
+        return [_place("answer", {one.answer: one.score for one in found.n_best[:TOP]})]
+    if isinstance(found, TagPrediction):
+        return [_place("span", {f"{span.text} · {span.label}": span.score for span in found.spans})]
+    return []
+
+
+def item_of(model: Model, text: str, pair: str | None) -> Any:
+    """Return the texts as `predict` takes them."""
+    if "span" in model.config.parts:
+        return {"question": text, "context": pair or ""}
+    return text if pair is None else (text, pair)
+
+
+def _place(kind: str, bars: Mapping[str, float], *, token: int | None = None) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "token": token,
+        "bars": [{"label": label, "score": score} for label, score in bars.items()],
+    }
+
+
+def _shares(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    powers = np.exp(logits.astype(np.float64) - logits.max())
+    return powers / powers.sum()

@@ -1,0 +1,8 @@
+import { render } from "preact";
+import { App } from "./app";
+import { start } from "./state";
+import "../../src/glassbert/reports/plots.css";
+import "./style.css";
+
+render(<App />, document.getElementById("app")!);
+void start();

@@ -1,0 +1,123 @@
+/** Experiments: a question, a guess, a run, and what was found. */
+import { useEffect, useState } from "preact/hooks";
+import { getJson, postJson } from "../api";
+import { language, t } from "../language";
+import { address, param } from "../route";
+import { attempt } from "../state";
+import { Article, type Result } from "../ui/article";
+import { said, type Words } from "../ui/words";
+
+export interface Experiment {
+  name: string;
+  question: Words;
+  theory: Words;
+  settings: { name: string; default: unknown }[];
+}
+
+export function useExperiments(): Experiment[] {
+  const [list, setList] = useState<Experiment[]>([]);
+  useEffect(() => {
+    attempt(getJson<Experiment[]>("experiments")).then((found) => found && setList(found));
+  }, []);
+  return list;
+}
+
+export function Lab() {
+  const list = useExperiments();
+  const chosen = list.find((one) => one.name === param("experiment"));
+  return (
+    <>
+      <h1>{t("page.lab")}</h1>
+      <p class="lead">{t("lab.lead")}</p>
+      <div class="lab">
+        <ul class="list">
+          {list.map((one) => (
+            <li>
+              <a href={address("lab", { experiment: one.name })} aria-current={one === chosen ? "true" : undefined}>
+                <code>{one.name}</code> {said(one.question)}
+              </a>
+            </li>
+          ))}
+        </ul>
+        {chosen && <Run experiment={chosen} key={chosen.name} />}
+      </div>
+    </>
+  );
+}
+
+function Run({ experiment }: { experiment: Experiment }) {
+  const [guess, setGuess] = useState("");
+  const [settings, setSettings] = useState<Record<string, unknown>>({});
+  const { result, isRunning, run } = useRun(experiment.name);
+  return (
+    <section class="run">
+      <h2>{said(experiment.question)}</h2>
+      <label class="guess">
+        {t("lab.guess")}
+        <input value={guess} onInput={(event) => setGuess(event.currentTarget.value)} />
+      </label>
+      <SettingsForm experiment={experiment} onChange={setSettings} />
+      <p>
+        <button type="button" class="primary" disabled={isRunning} onClick={() => void run(settings)}>
+          {isRunning ? t("lab.running") : t("lab.run")}
+        </button>
+      </p>
+      {result && guess && <p class="hint">{t("lab.guessed", { guess })}</p>}
+      {result && <Article result={result} language={language.value} />}
+    </section>
+  );
+}
+
+export function useRun(name: string) {
+  const [result, setResult] = useState<Result | null>(null);
+  const [isRunning, setIsRunning] = useState(false);
+  async function run(settings: Record<string, unknown>): Promise<void> {
+    setIsRunning(true);
+    const found = await attempt(postJson<Result>("lab", { name, settings }));
+    setIsRunning(false);
+    if (found) setResult(found);
+  }
+  return { result, isRunning, run };
+}
+
+/** A field for each setting, as JSON; only what was changed is sent. */
+export function SettingsForm(props: { experiment: Experiment; onChange: (settings: Record<string, unknown>) => void }) {
+  const [texts, setTexts] = useState<Record<string, string>>({});
+  const [wrong, setWrong] = useState<string[]>([]);
+  function change(name: string, written: string): void {
+    const next = { ...texts, [name]: written };
+    setTexts(next);
+    const settings: Record<string, unknown> = {};
+    const bad: string[] = [];
+    for (const [key, value] of Object.entries(next)) {
+      try {
+        settings[key] = JSON.parse(value);
+      } catch {
+        if (typeof props.experiment.settings.find((one) => one.name === key)?.default === "string")
+          settings[key] = value;
+        else bad.push(key);
+      }
+    }
+    setWrong(bad);
+    props.onChange(settings);
+  }
+  return (
+    <details class="settings">
+      <summary>{t("lab.settings")}</summary>
+      {props.experiment.settings.map((one) => (
+        <label>
+          <code>{one.name}</code>
+          <input
+            value={texts[one.name] ?? shown(one.default)}
+            aria-invalid={wrong.includes(one.name)}
+            onInput={(event) => change(one.name, event.currentTarget.value)}
+          />
+        </label>
+      ))}
+    </details>
+  );
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

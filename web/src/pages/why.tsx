@@ -1,0 +1,141 @@
+/** Why the model answers as it does: what each part of the text, or of the model, is worth to the answer. */
+import { useEffect, useState } from "preact/hooks";
+import { postJson } from "../api";
+import { t } from "../language";
+import { go, param } from "../route";
+import { attempt, pair, text } from "../state";
+import { digits, percent } from "../ui/format";
+
+const METHODS = ["gradients", "occlusion", "heads", "layers", "rollout", "lens", "tokens"] as const;
+
+interface Part {
+  name: string;
+  value: number;
+  text?: number;
+  start?: number;
+  end?: number;
+  note?: string;
+  candidates?: { token: string; score: number }[];
+}
+
+interface Explanation {
+  target: string;
+  unit: string;
+  score: number | null;
+  probability: number | null;
+  parts: Part[];
+  notes: string[];
+  completeness: { gap: number; steps: number; baseline: string } | null;
+  is_conclusive: boolean;
+}
+
+export function Why() {
+  const method = METHODS.find((one) => one === param("method")) ?? "gradients";
+  const [found, setFound] = useState<Explanation | null>(null);
+  const [isRunning, setIsRunning] = useState(false);
+  const asked = { text: text.value, pair: pair.value || null, method };
+  useEffect(() => {
+    if (!asked.text) return;
+    const controller = new AbortController();
+    setIsRunning(true);
+    attempt(postJson<Explanation>("why", asked, controller.signal)).then((explanation) => {
+      if (controller.signal.aborted) return;
+      setIsRunning(false);
+      setFound(explanation);
+    });
+    return () => controller.abort();
+  }, [asked.text, asked.pair, method]);
+  return (
+    <>
+      <h1>{t("page.why")}</h1>
+      <p class="lead">{t(`why.${method}`)}</p>
+      <p class="tools">
+        {METHODS.map((one) => (
+          <button type="button" aria-pressed={one === method} onClick={() => go({ method: one })}>
+            {t(`method.${one}`)}
+          </button>
+        ))}
+      </p>
+      {isRunning && <p class="hint">{t("lab.running")}</p>}
+      {found && !isRunning && <Shown found={found} />}
+    </>
+  );
+}
+
+function Shown({ found }: { found: Explanation }) {
+  const largest = Math.max(...found.parts.map((part) => Math.abs(part.value)), 1e-30);
+  return (
+    <>
+      {found.target && (
+        <p class="total">
+          {found.target}
+          {found.probability !== null && ` · ${percent(found.probability)}`}
+          {found.score !== null && ` · ${found.unit} ${digits(found.score)}`}
+        </p>
+      )}
+      {!found.is_conclusive && (
+        <p class="warning">{t("why.refused", { gap: percent(found.completeness?.gap ?? 1) })}</p>
+      )}
+      {found.completeness && found.is_conclusive && (
+        <p class="hint">{t("why.gap", { gap: percent(found.completeness.gap), steps: found.completeness.steps })}</p>
+      )}
+      <Highlighted parts={found.parts} largest={largest} />
+      <ol class="bars signed">
+        {found.parts.map((part) => (
+          <li>
+            <span class="label">{part.name}</span>
+            <span class={`bar ${part.value < 0 ? "against" : "for"}`} style={{ "--s": "0" }}>
+              <span style={{ width: percent(Math.abs(part.value) / largest) }} />
+            </span>
+            <span class="score" data-value={part.value}>
+              {digits(part.value)}
+            </span>
+            {(part.note || part.candidates) && (
+              <small>
+                {part.note ?? part.candidates?.map((one) => `${one.token} ${one.score.toFixed(3)}`).join(", ")}
+              </small>
+            )}
+          </li>
+        ))}
+      </ol>
+      {found.notes.map((note) => (
+        <p class="caution">{note}</p>
+      ))}
+    </>
+  );
+}
+
+/** The texts with each part shaded by what it is worth. */
+function Highlighted({ parts, largest }: { parts: Part[]; largest: number }) {
+  const placed = parts.filter((part) => part.start !== undefined);
+  if (placed.length === 0) return null;
+  return (
+    <>
+      {[text.value, pair.value].map((one, number) => {
+        const inside = placed.filter((part) => part.text === number).sort((a, b) => a.start! - b.start!);
+        if (!one || inside.length === 0) return null;
+        const characters = Array.from(one);
+        const cut = (start: number, end?: number) => characters.slice(start, end).join("");
+        let last = 0;
+        return (
+          <p class="highlighted">
+            {inside.map((part) => {
+              const before = cut(last, part.start);
+              last = part.end!;
+              const strength = { "--s": Math.abs(part.value) / largest };
+              return (
+                <>
+                  {before}
+                  <span class={part.value < 0 ? "against" : "for"} style={strength} title={digits(part.value)}>
+                    {cut(part.start!, part.end)}
+                  </span>
+                </>
+              );
+            })}
+            {cut(last)}
+          </p>
+        );
+      })}
+    </>
+  );
+}

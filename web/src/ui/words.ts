@@ -1,0 +1,11 @@
+import { language } from "../language";
+
+/** A text in both languages, as the lab sends it. */
+export interface Words {
+  en: string;
+  zh: string;
+}
+
+export function said(text: Words | string): string {
+  return typeof text === "string" ? text : text[language.value];
+}
