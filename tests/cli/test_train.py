@@ -54,6 +54,29 @@ def test_train_evaluate_and_predict(given: Path, tmp_path: Path, capsys: pytest.
     assert set(rows[0]) == {"label", "score", "scores", "tokens", "truncated"}
 
 
+def test_the_model_is_told_beside_a_bag_of_words_unless_it_is_left_out(
+    given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["train", "classify", *options(given, out)]) == 0
+    sentence = "dev rows: a bag of words"
+    assert sentence in capsys.readouterr().err
+    saved = json.loads((out / "best" / "run.json").read_text())["baselines"]
+    assert set(saved["scores"]) == {"bag_of_words", "majority"}
+    assert (saved["metric"], saved["rows"]) == ("accuracy", 40)
+    assert "Worth its cost?" in (out / "report.html").read_text(encoding="utf-8")
+    assert main(["evaluate", str(out), str(given / "train.tsv"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["baselines"] == saved
+    assert main(["evaluate", str(out), str(given / "train.tsv")]) == 0
+    assert f"accuracy on 40 {sentence}" in capsys.readouterr().out.replace("\n", " ")
+
+    assert main(["train", "classify", *options(given, tmp_path / "plain"), "--no-baseline"]) == 0
+    assert sentence not in capsys.readouterr().err
+    assert "baselines" not in json.loads((tmp_path / "plain" / "best" / "run.json").read_text())
+    assert main(["evaluate", str(tmp_path / "plain"), str(given / "dev.tsv"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["baselines"] is None
+
+
 def test_json_holds_the_result(given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     recipe = tmp_path / "recipe.toml"

@@ -145,6 +145,18 @@ def test_a_run_of_any_task_that_is_stopped_or_killed_resumes_to_the_same_bits(
         assert (out / name).read_bytes() == (straight / name).read_bytes(), name
 
 
+def test_every_task_with_a_simple_method_is_measured_beside_it(finished: tuple[str, Path]) -> None:
+    kind, folder = finished
+    found = read_json(folder / "best" / "run.json").get("baselines")
+    expected = {"single": {"bag_of_words", "majority"}, "pair": {"bag_of_words", "majority"}}
+    expected |= dict.fromkeys(("multi", "regression"), {"bag_of_words"})
+    expected |= dict.fromkeys(("tag", "crf"), {"frequent_tags"})
+    assert (set(found["scores"]) if found else None) == expected.get(kind)
+    if found:
+        # The labels follow from single letters, which a bag of words sees at once.
+        assert max(found["scores"].values()) > 0.7
+
+
 def test_the_metrics_in_run_json_are_those_of_the_loaded_model(
     finished: tuple[str, Path], given: Path
 ) -> None:

@@ -38,6 +38,8 @@ class TrainOptions(RunOptions):
     """First train on the text of the examples as in pre-training."""
     search: Annotated[float | None, Parameter(name="--search", validator=MINUTES)] = None
     """Minutes in which to try other batch sizes, learning rates and numbers of epochs."""
+    no_baseline: bool = False
+    """Do not measure simple methods beside the model: a bag of words, or the most frequent tags."""
     report: Path | None = None
     """Where to write the report on the dev rows; report.html in the folder of the run if not given."""
 
@@ -101,6 +103,7 @@ def tables_of(options: TrainOptions) -> Tables:
         },
         "runs": {"seeds": options.seeds, "search_minutes": options.search},
         "adapt": {"epochs": ADAPT_EPOCHS if options.adapt else None},
+        "task": {"baseline": False if options.no_baseline else None},
     }
     needed = {"--model": ("model", "start"), "--train": ("data", "train")}
     return recipe_tables(options.recipe, given, options.set_, needed, model=options.model)

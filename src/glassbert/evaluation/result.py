@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from glassbert.metrics.baselines import Baselines
 from glassbert.metrics.calibration import Calibration
 from glassbert.metrics.mistakes import Mistake
 from glassbert.metrics.report import Report as Report
@@ -53,6 +54,8 @@ class Evaluation:
     tokens: int | None = None
     unknown: int | None = None
     """Tokens that replace characters missing from the vocabulary."""
+    baselines: Baselines | None = None
+    """What simple methods and the model scored on the dev rows of its training."""
     curves: tuple[TrainingCurve, ...] = ()
     seeds: tuple[SeedResult, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -86,6 +89,7 @@ class Evaluation:
             "calibration": self.calibration.to_json() if self.calibration else None,
             "thresholds": [one.to_json() for one in self.acceptance.thresholds] if self.acceptance else [],
             "alarm": self.alarm,
+            "baselines": self.baselines.to_json() if self.baselines else None,
             "seeds": [asdict(seed) for seed in self.seeds],
             "notes": list(self.notes),
             # A translator's scores have always been at the top level as well.

@@ -8,12 +8,14 @@ from typing import Any
 from glassbert.data.examples import ReadOptions
 from glassbert.data.rows.read import read_examples
 from glassbert.data.rows.schema import Schema
-from glassbert.errors import DataError
+from glassbert.errors import DataError, ModelError
 from glassbert.evaluation.result import Evaluation
 from glassbert.inference.model import Model
 from glassbert.messages import Log
+from glassbert.metrics.baselines import Baselines
 from glassbert.metrics.mistakes import worst_first
 from glassbert.tasks.task import Input, Prediction, Task
+from glassbert.typed import record_from
 
 MAX_MISTAKES = 200
 """More would only make the report slow."""
@@ -74,7 +76,14 @@ def evaluate_rows(
     evaluation = measured(
         model.task, rows, inputs, model.predict_inputs(rows, inputs), unk_id=model.tokenizer.vocabulary.unk_id
     )
-    return replace(evaluation, model=name, data=data, settings=run_settings(model.run), notes=tuple(notes))
+    return replace(
+        evaluation,
+        model=name,
+        data=data,
+        baselines=baselines_of(model.run),
+        settings=run_settings(model.run),
+        notes=tuple(notes),
+    )
 
 
 def measured(
@@ -106,6 +115,14 @@ def measured(
         truncated=sum(one.truncated for one in predictions),
         tokens=sum(map(len, ids)),
         unknown=sum(int((one == unk_id).sum()) for one in ids),
+    )
+
+
+def baselines_of(run: Mapping[str, Any]) -> Baselines | None:
+    """Return what a run.json says of simple methods; None if they were not measured."""
+    content = run.get("baselines")
+    return (
+        None if content is None else record_from(Baselines, content, "run.json: baselines", error=ModelError)
     )
 
 

@@ -6,6 +6,7 @@ from statistics import mean, stdev
 
 from glassbert.evaluation.result import Evaluation, TrainingCurve
 from glassbert.evaluation.training_history import with_training_history
+from glassbert.metrics.baselines import Baselines
 from glassbert.metrics.calibration import Calibration
 from glassbert.metrics.thresholds import Acceptance, ThresholdCurve
 from glassbert.outputs import check_files, check_kind
@@ -75,6 +76,8 @@ def _sections(evaluation: Evaluation) -> Iterator[Markup]:
     if notes:
         yield section("Notes", tag("ul", *(tag("li", note) for note in notes)))
     yield _metrics(evaluation)
+    if evaluation.baselines:
+        yield _worth(evaluation.baselines)
     yield from task_sections(evaluation.report)
     if evaluation.calibration:
         yield _calibration(evaluation.calibration)
@@ -98,6 +101,18 @@ def _metrics(evaluation: Evaluation) -> Markup:
         (name, f"{value:.4f}", meaning(name, evaluation.report)) for name, value in evaluation.metrics.items()
     ]
     return section("Metrics", table("Metrics", ("metric", "value", "meaning"), rows, texts=["meaning"]))
+
+
+def _worth(baselines: Baselines) -> Markup:
+    rows = [(title(name), number(value)) for name, value in baselines.scores.items()]
+    rows.append(("this model", number(baselines.model)))
+    intro = (
+        f"Simple methods that learned from the same rows, measured on {baselines.rows:,} dev rows. "
+        f"The model is {baselines.verdict}."
+        if baselines.verdict != "no clear gain"
+        else f"Simple methods on {baselines.rows:,} dev rows. The model's gain is within chance."
+    )
+    return section("Worth its cost?", table("Baselines", ("method", baselines.metric), rows), intro=intro)
 
 
 def _calibration(calibration: Calibration) -> Markup:

@@ -152,6 +152,8 @@ def _mistake(mistake: Mistake, width: int) -> str:
 def _remarks(evaluation: Evaluation) -> Iterator[str]:
     if evaluation.alarm:
         yield _one_line(f"the predictions are degenerate: {evaluation.alarm}")
+    if evaluation.baselines:
+        yield _one_line(evaluation.baselines.sentence())
     calibration = evaluation.calibration
     if calibration:
         yield (

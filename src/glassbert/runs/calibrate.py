@@ -10,15 +10,16 @@ import torch
 from numpy.typing import NDArray
 
 from glassbert.evaluation.result import Evaluation
-from glassbert.evaluation.rows import measured, run_settings
+from glassbert.evaluation.rows import baselines_of, measured, run_settings
 from glassbert.interop.companions import read_companions
 from glassbert.interop.folder import EncoderFolder
 from glassbert.messages import Log
+from glassbert.metrics.baselines import Baselines
 from glassbert.model.bert import Bert
 from glassbert.storage import new_folder, read_json
 from glassbert.tasks.fine_tuning import FineTune, extra_of, load_task, save_finetuned
 from glassbert.tasks.forward import decoded, raw_outputs
-from glassbert.tasks.task import Task
+from glassbert.tasks.task import LOWER_IS_BETTER, Task
 
 
 def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Log) -> Evaluation:
@@ -41,6 +42,10 @@ def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Log) -> Evaluati
     evaluation = _evaluated(task, trainable, raw, folder, run)
     about = {name: value for name, value in run.items() if name not in ("task", "glassbert", "torch")}
     about["metrics"] = dict(evaluation.metrics)
+    baselines = measured_baselines(task, trainable, evaluation.metrics)
+    if baselines is not None:
+        about["baselines"] = baselines.to_json()
+        evaluation = replace(evaluation, baselines=baselines)
     if evaluation.alarm:
         about["alarm"] = evaluation.alarm
         advice = "try another seed, a lower learning rate or more rows"
@@ -49,6 +54,30 @@ def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Log) -> Evaluati
     with new_folder(folder, overwrite=True) as new:
         save_finetuned(network, trainable.tokenizer, task, new, about, extra_of(task), tuned)
     return evaluation
+
+
+def measured_baselines(
+    task: Task[Any, Any], trainable: FineTune[Any, Any], metrics: Mapping[str, float]
+) -> Baselines | None:
+    """Return what simple methods score on the dev rows beside the model; None if none is asked for or known.
+
+    Args:
+        metrics: Of the model.
+    """
+    if not trainable.task.settings.baseline:  # the saved task knows only what predictions need
+        return None
+    rows, inputs = trainable.dev, trainable.dev_inputs
+    found = task.baselines(trainable.train, trainable.train_inputs, rows, inputs)
+    plain, scores = task.without_extra(), {}
+    for name, raw in found.items():
+        tuned = replace(plain, **plain.tune(rows, inputs, raw).run)
+        scores[name] = tuned.measure(rows, decoded(tuned, rows, inputs, raw)).metrics()
+    wanted = (task.best_by, task.usual_metric, *metrics)
+    metric = next(one for one in wanted if one in metrics and one not in LOWER_IS_BETTER)
+    if not scores:
+        return None
+    of_methods = {name: float(values[metric]) for name, values in scores.items()}
+    return Baselines(metric=metric, rows=len(rows), model=float(metrics[metric]), scores=of_methods)
 
 
 def _evaluated(
@@ -62,7 +91,13 @@ def _evaluated(
     rows, inputs = trainable.dev, trainable.dev_inputs
     predictions = decoded(task, rows, inputs, raw)
     found = measured(task, rows, inputs, predictions, unk_id=trainable.tokenizer.vocabulary.unk_id)
-    return replace(found, model=str(folder), data=f"{len(rows)} dev rows", settings=run_settings(run))
+    return replace(
+        found,
+        model=str(folder),
+        data=f"{len(rows)} dev rows",
+        baselines=baselines_of(run),
+        settings=run_settings(run),
+    )
 
 
 def divide_head(network: Bert, temperature: float) -> None:

@@ -43,5 +43,7 @@ def with_report(result: RunResult, log: Log, path: Path | None = None) -> RunRes
     is_average = "average_of" in read_json(result.model / "run.json")
     origin = "an average of checkpoints" if is_average else f"from step {result.best_step}"
     log(f"best, {origin}: {values}")
+    if evaluation.baselines:
+        log(evaluation.baselines.sentence())
     log(f"the report is in {path}")
     return replace(result, report=path)

@@ -94,7 +94,7 @@ class FineTune(Generic[E, P]):
         seed: int,
     ) -> None:
         """Encode the examples, once for the whole run."""
-        self.tokenizer, self.task, self.dev = tokenizer, task, dev
+        self.tokenizer, self.task, self.train, self.dev = tokenizer, task, train, dev
         self.train_inputs = task.inputs(train, with_targets=True)
         self.dev_inputs = task.inputs(dev, with_targets=True) if dev else []
         lengths = np.array([sum(map(len, windows)) for windows in self.train_inputs], dtype=np.int64)

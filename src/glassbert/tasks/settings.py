@@ -25,6 +25,8 @@ class TaskSettings:
     """Train the head alone."""
     metric: str | None = None
     """The metric on the dev rows that chooses the best weights; the task's usual one when absent."""
+    baseline: bool = True
+    """Whether to measure simple methods on the dev rows too: a bag of words, the most frequent tags."""
 
     def __post_init__(self) -> None:
         check_fields(self, "task")

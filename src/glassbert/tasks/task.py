@@ -5,7 +5,7 @@ Legend: B inputs of a batch, T their tokens, N pieces of a text.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -239,6 +239,23 @@ class Task(ABC, Generic[E, P]):
     ) -> Tuning:
         """Fit a temperature and thresholds to the dev rows."""
         return Tuning({})
+
+    def baselines(
+        self,
+        train: Sequence[E],
+        train_inputs: Sequence[Sequence[Input]],
+        dev: Sequence[E],
+        dev_inputs: Sequence[Sequence[Input]],
+    ) -> "Mapping[str, list[list[NDArray[Any]]]]":
+        """Return the logits that simple methods give to the dev rows, by the name of the method.
+
+        They are in the form of the network's, so that they are tuned, decoded and measured in the same way.
+        """
+        return {}
+
+    def without_extra(self) -> Self:
+        """Return the task without weights beyond those of BERT, for logits that are not a network's."""
+        return replace(self, extra=None, temperature=1.0, thresholds={})
 
     def alarm(self, examples: Sequence[E], predictions: Sequence[P]) -> str | None:
         """Return why the run is degenerate, such as one class guessed for every text; None if it is not."""

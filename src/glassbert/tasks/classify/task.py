@@ -30,6 +30,7 @@ from glassbert.metrics.regression import regression
 from glassbert.metrics.report import Report
 from glassbert.metrics.thresholds import Acceptance, acceptance, threshold_for
 from glassbert.model.bert import Output
+from glassbert.tasks.classify.bag_of_words import bag_of_words
 from glassbert.tasks.classify.labels import check_labels, class_weights, kind_of, label_set
 from glassbert.tasks.classify.mistakes import mistake
 from glassbert.tasks.classify.predictions import ClassPrediction
@@ -251,6 +252,21 @@ class Classify(Task[TextExample, ClassPrediction]):
         }
         thresholds = {str(wanted): asdict(one) for wanted, one in found.items() if one}
         return Tuning({"thresholds": thresholds}, temperature)
+
+    def baselines(
+        self,
+        train: Sequence[TextExample],
+        train_inputs: Sequence[Sequence[Input]],
+        dev: Sequence[TextExample],
+        dev_inputs: Sequence[Sequence[Input]],
+    ) -> Mapping[str, list[list[NDArray[Any]]]]:
+        gold = self._gold(train).astype(np.float32)
+        texts, unseen = ([" ".join(one.texts) for one in rows] for rows in (train, dev))
+        found = {"bag_of_words": bag_of_words(texts, gold, unseen, self.kind, len(self.labels))}
+        if self.kind == "single":
+            counts = np.bincount(gold[:, 0].astype(np.int64), minlength=len(self.labels))
+            found["majority"] = np.tile(np.log(counts), (len(dev), 1))
+        return {name: [[row] for row in logits] for name, logits in found.items()}
 
     def alarm(self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]) -> str | None:
         if self.kind == "regression":

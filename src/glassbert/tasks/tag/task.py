@@ -31,6 +31,7 @@ from glassbert.tasks.saved import SavedTag
 from glassbert.tasks.tag.decode import Decoder, weakest_scores
 from glassbert.tasks.tag.labels import check_labels, right_spans, survey
 from glassbert.tasks.tag.mistakes import mistake
+from glassbert.tasks.tag.most_frequent import FrequentTags
 from glassbert.tasks.tag.predictions import TaggedSpan, TagPrediction
 from glassbert.tasks.tag.scheme import PieceSpan, TagSet, place
 from glassbert.tasks.tag.settings import TagSettings
@@ -201,6 +202,17 @@ class Tag(Task[TagExample, TagPrediction]):
         found = {wanted: threshold_for(scores, is_right, precision=wanted) for wanted in WANTED_PRECISIONS}
         thresholds = {str(wanted): asdict(one) for wanted, one in found.items() if one}
         return Tuning({"thresholds": thresholds}, temperature)
+
+    def baselines(
+        self,
+        train: Sequence[TagExample],
+        train_inputs: Sequence[Sequence[Input]],
+        dev: Sequence[TagExample],
+        dev_inputs: Sequence[Sequence[Input]],
+    ) -> Mapping[str, list[list[NDArray[Any]]]]:
+        tags = FrequentTags(self.tokenizer.vocabulary.starts_word, len(self.tag_set))
+        tags.learn(train_inputs)
+        return {"frequent_tags": [[tags.logits(one) for one in windows] for windows in dev_inputs]}
 
     def alarm(self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction]) -> str | None:
         has_spans = any(example.spans for example in examples)
