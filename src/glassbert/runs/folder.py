@@ -73,7 +73,9 @@ def check_data(out: Path, data: Mapping[str, Any]) -> None:
     before = read_json(path) if path.is_file() else {}
     for name, now in data.items():
         if name in before and before[name] != now:
-            amounts = [f"{one['num_tokens']:,} tokens" for one in (before[name], now) if "num_tokens" in one]
+            sides = [one for one in (before[name], now) if isinstance(one, Mapping)]
+            counts = [one["num_tokens"] for one in sides if isinstance(one.get("num_tokens"), int)]
+            amounts = [f"{count:,} tokens" for count in counts]
             raise DataError(
                 f"data.{name} is not the text that {out} was started with"
                 + (f" ({', now '.join(amounts)})" if len(amounts) == 2 else "")

@@ -5,13 +5,14 @@ import os
 import shutil
 import statistics
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassbert.errors import UserError
 from glassbert.evaluation.result import Evaluation
+from glassbert.evaluation.training_history import read_runs
 from glassbert.messages import say_nothing
 from glassbert.runs.adapt import adapt
 from glassbert.runs.folder import RECIPE
@@ -147,7 +148,7 @@ class Journal:
 
     def read(self) -> list[Record]:
         """Return what the runs that are done tried and reached."""
-        return list(read_json(self.path)["runs"]) if self.path.is_file() else []
+        return [asdict(record) for record in read_runs(self.path)]
 
     def run(self, trials: list[Trial], may_start: Callable[[list[Record]], bool]) -> Trial | RunResult:
         """Carry out the trials and return the best, or the result of the one that a signal stopped.

@@ -25,6 +25,7 @@ from glassbert.storage import (
     write_json,
 )
 from glassbert.training.processes import like
+from glassbert.typed import record_from
 
 MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
@@ -157,8 +158,8 @@ def newest_good(run: Path, log: Callable[[str], None]) -> Path | None:
 
 def read_snapshot(path: Path) -> Snapshot:
     """Read what a checkpoint holds beside the model."""
-    data: dict[str, Any] = read_json(path / PROGRESS)
-    return Snapshot(Progress(**data), load_file(path / TRAINING))
+    progress = record_from(Progress, read_json(path / PROGRESS), str(path / PROGRESS), error=ModelError)
+    return Snapshot(progress, load_file(path / TRAINING))
 
 
 def moments_of(optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str]) -> dict[str, Tensor]:
