@@ -67,6 +67,17 @@ def test_the_parameters_of_bert_large_for_chinese_close(page: PageClient) -> Non
     assert found["total"] - thinner["total"] == 12 * 12_596_224
 
 
+def test_health_is_what_the_doctor_says(page: PageClient) -> None:
+    found = page.get("api/health").json()
+    assert found["verdicts"] == gb.doctor("demo").to_json()["verdicts"]
+    assert found["model"] == "demo"
+
+
+def test_reasons_are_those_of_why(page: PageClient) -> None:
+    found = page.post("api/why", {"text": TEXT, "method": "occlusion"}).json()
+    assert found == gb.load("demo", gb.Model).why(TEXT, method="occlusion").to_json()
+
+
 def test_bytes_that_have_not_changed_are_not_sent_again(page: PageClient) -> None:
     key = page.trace(TEXT)
     first = page.get(f"api/trace/{key}/heads")

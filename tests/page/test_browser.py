@@ -28,7 +28,7 @@ pytestmark = [
 ]
 TEXT = "The cat [MASK] on the mat."
 LANGUAGES = ("en", "zh")
-PAGES = ("start", "flow", "attention", "anatomy", "why", "backprop", "lab")
+PAGES = ("start", "flow", "attention", "anatomy", "why", "health", "backprop", "lab")
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import { Anatomy } from "./pages/anatomy";
 import { Attention } from "./pages/attention";
 import { Backprop } from "./pages/backprop";
 import { Flow } from "./pages/flow";
+import { Health } from "./pages/health";
 import { Lab } from "./pages/lab";
 import { Start } from "./pages/start";
 import { Why } from "./pages/why";
@@ -18,6 +19,7 @@ const VIEWS: Record<Page, () => preact.ComponentChild> = {
   attention: Attention,
   anatomy: Anatomy,
   backprop: Backprop,
+  health: Health,
   lab: Lab,
   why: Why,
 };

@@ -82,6 +82,7 @@ class Page:
             ("api/meta", self._meta),
             ("api/params", self._params),
             ("api/experiments", self._experiments),
+            ("api/health", self._health),
             ("api/trace/{key}/tensor", self._tensor),
             ("api/trace/{key}/rows", self._rows),
             ("api/trace/{key}/heads", self._heads),
@@ -159,6 +160,9 @@ class Page:
 
     async def _experiments(self, request: Request) -> Response:
         return _json(await self._run(experiments))
+
+    async def _health(self, request: Request) -> Response:
+        return _json(await self._run(self._model.health))
 
     async def _params(self, request: Request) -> Response:
         query = request.query_params

@@ -13,6 +13,7 @@ from safetensors.numpy import save
 
 from glassbert.config import PRESETS, TRANSLATOR_PRESETS
 from glassbert.errors import UserError
+from glassbert.glassbox.doctor.examine import doctor
 from glassbert.glassbox.trace.api import trace
 from glassbert.glassbox.trace.cell import explain, python_of
 from glassbert.glassbox.trace.trace import Trace
@@ -126,6 +127,10 @@ class Workbench:
         if isinstance(self.model, Translator):
             raise UserError("a translation cannot be explained yet; look at the decoder's attention instead")
         return {**self.model.why(item_of(self.model, text, pair), method=method, target=target).to_json()}
+
+    def health(self) -> dict[str, Any]:
+        """Return the doctor's verdicts on the model."""
+        return {**doctor(self.source).to_json(), "model": self.name}
 
     def _weight(self, name: str) -> Array:
         value: torch.Tensor = self._parameters[name].detach()

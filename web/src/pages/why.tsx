@@ -84,7 +84,7 @@ function Shown({ found }: { found: Explanation }) {
         {found.parts.map((part) => (
           <li>
             <span class="label">{part.name}</span>
-            <span class={`bar ${part.value < 0 ? "against" : "for"}`} style={{ "--s": "0" }}>
+            <span class={part.value < 0 ? "bar negative" : "bar"}>
               <span style={{ width: percent(Math.abs(part.value) / largest) }} />
             </span>
             <span class="score" data-value={part.value}>
