@@ -53,13 +53,27 @@ def train_step(
             (loss * gradient_scale).backward()
         for name, value in sums.items():
             totals[name] = totals.get(name, 0.0) + value.item()
-    norm = nn.utils.clip_grad_norm_(module.parameters(), max_grad_norm or math.inf)
-    grad_norm = full(norm).item()
+    limit = max_grad_norm or math.inf
+    norms = [full(nn.utils.clip_grad_norm_(group, limit)).item() for group in _clipped_together(module)]
+    grad_norm = norms[0] if len(norms) == 1 else math.hypot(*norms)
     losses = {name: total / max(1, counts[name]) for name, total in sum_over_processes(totals).items()}
     if not math.isfinite(grad_norm):
         raise RunFailed(_blame(module, losses))
     optimizer.step()
     return StepResult(losses, grad_norm)
+
+
+def _clipped_together(module: nn.Module) -> list[list[nn.Parameter]]:
+    """Return the weights in groups, each of which is clipped by itself; most networks are one group."""
+    inner = getattr(module, "module", module)  # within DDP's wrapper
+    prefixes: tuple[str, ...] = getattr(inner, "clipped_apart", ())
+    if not prefixes:
+        return [list(module.parameters())]
+    groups: dict[str, list[nn.Parameter]] = {}
+    for name, parameter in inner.named_parameters():
+        group = next((prefix for prefix in prefixes if name.startswith(prefix)), "")
+        groups.setdefault(group, []).append(parameter)
+    return list(groups.values())
 
 
 def _blame(module: nn.Module, losses: Mapping[str, float]) -> str:

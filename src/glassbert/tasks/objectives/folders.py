@@ -26,11 +26,11 @@ def save_network(
     run: Mapping[str, Any],
 ) -> None:
     """Write ``weights``, named as the network's: `bert` into ``folder``, other models into folders below."""
-    rest, models = dict(weights), network.models()
+    rest, models = network.saved(weights), network.models()
     further = [name for name in models if name != "bert"]
     for name, model in models.items():
         prefix = f"{name}."
-        own = {key.removeprefix(prefix): rest.pop(key) for key in weights if key.startswith(prefix)}
+        own = {key.removeprefix(prefix): rest.pop(key) for key in list(rest) if key.startswith(prefix)}
         saved = materialised(Bert, model.config, state=own)
         _model_folder(folder, name).mkdir(exist_ok=True)
         is_kept = name == "bert" and further
@@ -46,7 +46,7 @@ def read_network(network: PretrainNetwork, folder: Path) -> dict[str, Tensor]:
     weights: dict[str, Tensor] = dict(nn.ModuleDict(models).named_parameters())
     if (folder / OBJECTIVE_WEIGHTS).is_file():
         weights |= dict(read_file(folder / OBJECTIVE_WEIGHTS))
-    return weights
+    return network.loaded(weights)
 
 
 def saved_network(objective: Objective, bert: Bert, folder: Path | None) -> PretrainNetwork:
@@ -72,7 +72,7 @@ def saved_network(objective: Objective, bert: Bert, folder: Path | None) -> Pret
             )
         weights = read_network(network, folder)
         with torch.no_grad():
-            for name, parameter in added.items():
+            for name, parameter in network.named_parameters():
                 parameter.copy_(weights[name])
     return network.eval()
 

@@ -4,6 +4,7 @@ Legend: M places of labels, D hidden size.
 """
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -24,7 +25,7 @@ class MaskedTokens(Part):
     """Hide some tokens and predict them with the MLM head."""
 
     name = "mlm"
-    heads = ("mlm",)
+    heads: ClassVar[tuple[str, ...]] = ("mlm",)
 
     def __init__(self, settings: ObjectiveSettings, vocabulary: Vocabulary) -> None:
         super().__init__(settings, vocabulary)

@@ -4,7 +4,7 @@ Legend: B sequences, T tokens, M places of labels, D hidden size.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -33,7 +33,8 @@ class ObjectiveSettings:
     """The `[objective]` table of a recipe. An objective with settings of its own has a subclass."""
 
     name: str = "mlm+nsp"
-    """Masked tokens (mlm), with them whether B follows A (mlm+nsp), or whether the two are swapped (sop)."""
+    """Masked tokens (mlm), with them whether B follows A (mlm+nsp) or whether the two are swapped (sop), or
+    which tokens were replaced by a small generator (rtd)."""
     max_length: Length = 128
     """Tokens of the longest example, [CLS] and [SEP] included."""
     short_prob: Share = 0.1
@@ -132,6 +133,17 @@ class PretrainNetwork(nn.Module):
                 own = part.sums(self, hidden, torch.from_numpy(found.values).to(hidden.device), tap)
                 sums |= shown_losses(own, part.loss_weights, tap)
         return sums
+
+    clipped_apart: ClassVar[tuple[str, ...]] = ()
+    """How the names of weights begin whose gradients are clipped by themselves."""
+
+    def saved(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the weights as they are saved; a network with tables in parts puts them together."""
+        return dict(weights)
+
+    def loaded(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return what `saved` was given."""
+        return dict(weights)
 
     def models(self) -> dict[str, Bert]:
         """Return the models among the networks that are trained, by name; `bert` is the one to keep."""

@@ -10,12 +10,14 @@ from glassbert.tasks.objectives.masked import MaskedLanguage
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.objectives.pair_order import NextSentence, SentenceOrder
 from glassbert.tasks.objectives.parts import ObjectiveSettings
+from glassbert.tasks.objectives.replaced import ReplacedTokens
 from glassbert.text.vocabulary import Vocabulary
 
 OBJECTIVES: dict[str, type[Objective]] = {
     "mlm": MaskedLanguage,
     "mlm+nsp": NextSentence,
     "sop": SentenceOrder,
+    "rtd": ReplacedTokens,
 }
 """Add to it from anywhere: ``OBJECTIVES["mine"] = Mine``."""
 
