@@ -68,6 +68,15 @@ EXPECTED = {
         "  after block 2    states",
         "faults: 0",
     ],
+    "08_by_hand": [
+        "hidden1' = x1*w1 + x2*w2 + b1 = 0.05*0.15 + 0.1*0.2 + 0.35 = 0.0075 + 0.02 + 0.35 = 0.3775000000",
+        "d loss/d w5: by hand 0.0821670406, by autograd 0.0821670406",
+        "one gamma for every token: True",
+    ],
+    "09_experiments": [
+        "[holds] dy_i/dx_j is y_i*(1-y_i) for i = j and -y_i*y_j otherwise.",
+        "Result('waves'",
+    ],
 }
 
 

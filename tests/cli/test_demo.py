@@ -14,7 +14,7 @@ from glassbert.model.init import new_bert
 from glassbert.text.wordpiece.learn import LearnSettings, learn_vocabulary
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
-TITLES = 15
+TITLES = 17
 
 
 @pytest.fixture
@@ -59,6 +59,8 @@ def test_the_numbers_are_those_of_the_models_it_keeps(
     assert (numbers["stopped_at"], numbers["steps"]) == (5, 8)
     assert 0 < numbers["metrics"]["mlm_loss"] < 10
     assert (out / "run" / "last" / "model.safetensors").is_file()
+
+    assert numbers["inside"] == {"cell": ["holds"] * 2, "saturation": ["holds"] * 3}
 
     assert [row["text"] for row in numbers["fill"]] == list(tasks.MASKED)
     last = numbers["fill"][-1]

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from glassbert.demo.inside import show_inside
 from glassbert.demo.pretraining import show_pretraining
 from glassbert.demo.story import Story
 from glassbert.demo.tasks import show_tasks
@@ -9,11 +10,12 @@ from glassbert.demo.translation import show_translation
 
 
 def walk(story: Story, folder: Path, *, is_kept: bool) -> None:
-    """Pre-train, fine-tune and translate in ``folder``.
+    """Pre-train, look inside, fine-tune and translate in ``folder``.
 
     Args:
         is_kept: Whether the user can look at the folder afterwards.
     """
     show_pretraining(story, folder)
+    show_inside(story, folder)
     show_tasks(story, folder, is_kept=is_kept)
     show_translation(story, folder)

@@ -15,7 +15,7 @@ from glassbert.errors import UserError
 from glassbert.glassbox.lab.estimate import Estimate, differences
 from glassbert.glassbox.lab.experiment import Experiment
 from glassbert.glassbox.lab.result import Claim, Line, Lines, Report, Table
-from glassbert.glassbox.lab.sources import notes
+from glassbert.glassbox.lab.sources import OURS, notes
 from glassbert.glassbox.lab.words import Words
 from glassbert.model.attention import Attention
 from glassbert.model.block import FeedForward, Sublayer, layer_norm
@@ -215,7 +215,7 @@ def _claims(
             carried.above(0.0),
         ),
         Claim(
-            notes("5.3"),
+            OURS,
             Words("Without residuals tokens lose what tells them apart.", "没有残差，token 失去彼此的区别。"),
             Words(
                 "log10 of what tells tokens apart in the output, with residuals minus without: {}",

@@ -22,7 +22,7 @@ from glassbert.glassbox.lab.small_language import (
     probe,
     texts,
 )
-from glassbert.glassbox.lab.sources import notes
+from glassbert.glassbox.lab.sources import OURS, notes
 from glassbert.glassbox.lab.words import Text, Words
 from glassbert.ranges import Range
 
@@ -170,7 +170,7 @@ def _mask_claims(found: Mapping[str, list[Measures]]) -> tuple[Claim, ...]:
             context.above(0.0),
         ),
         Claim(
-            notes("3.1"),
+            OURS,
             Words(
                 "80/10/10 predicts masked words better than 100/0/0.",
                 "预测被遮的词，80/10/10 比 100/0/0 好。",
@@ -287,7 +287,7 @@ def run_pairs(settings: PairsSettings) -> Report:
                 gain.above(0.0),
             ),
             Claim(
-                notes("1.3"),
+                OURS,
                 Words("NSP costs nothing in masked words.", "NSP 不影响填词。"),
                 Words("MLM loss, with minus without NSP: {}", "MLM 损失，有 NSP 减无：{}").format(cost),
                 cost.about(0.0, 0.05),

@@ -203,10 +203,10 @@ def run_heads(settings: HeadsSettings) -> Report:
             found,
             (most, fewest),
             task,
-            notes("8.1"),
+            notes("5.1, 8.1"),
             Words(
-                "Many heads can look at several things at once; one cannot ({}).",
-                "多个头能同时关注不同的信息，一个头不能（{}）。",
+                "Many heads do better than one at equal parameters ({}).",
+                "参数相同，多个头比一个头好（{}）。",
             ),
         )
         for task in settings.tasks

@@ -3,6 +3,7 @@
 from glassbert.glassbox.lab.words import Words
 
 THEORY = Words("theory", "理论")
+OURS = Words("our question", "我们的问题")
 ARTICLE = Words("article", "文章")
 """The article "Bert模型剖析", which works a small network out by hand."""
 
