@@ -7,7 +7,9 @@ A finding is printed with its door and seed, made as small as possible, and kept
 import hashlib
 import io
 import os
+import resource
 import sys
+import tempfile
 import time
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
@@ -19,6 +21,9 @@ from fuzz.doors import DOORS, Door
 from fuzz.findings import attempt
 
 CORPUS = Path(__file__).parent / "corpus"
+UNDER_WAY = Path(tempfile.gettempdir()) / f"fuzz-{os.getpid()}-under-way"
+"""The case that is tried, for the day on which one ends the process."""
+MOST_MEMORY = 4 << 30
 ROUND = 40
 """Cases of a door before the next one has its turn."""
 
@@ -38,6 +43,7 @@ def fuzz(door: Door, round_seed: int, num_cases: int) -> tuple[bytes, BaseExcept
     )
     @given(door.cases())
     def tried(data: bytes) -> None:
+        UNDER_WAY.write_bytes(data)
         try:
             attempt(door, data)
         except Exception as error:
@@ -64,7 +70,12 @@ def main() -> int:
     minutes, round_seed = float(os.environ.get("FUZZ_MINUTES", "5")), int(os.environ.get("FUZZ_SEED", "0"))
     doors = [door for door in DOORS if not sys.argv[1:] or any(word in door.name for word in sys.argv[1:])]
     end, num_cases, found = time.monotonic() + 60 * minutes, 0, set[str]()
-    print(f"{len(doors)} doors, {minutes:g} minutes, seeds from {round_seed}", flush=True)
+    # A case that eats memory must end in a finding, not take the machine along.
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    print(
+        f"{len(doors)} doors, {minutes:g} minutes, seeds from {round_seed}; under way: {UNDER_WAY}",
+        flush=True,
+    )
     while time.monotonic() < end:
         for door in doors:
             if door.name in found or time.monotonic() > end:

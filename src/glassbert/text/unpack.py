@@ -24,8 +24,9 @@ class Damaged(Exception):
     """A packed file that cannot be unpacked from here on; the message is the reason."""
 
 
-def unpacked(path: Path) -> Iterator[bytes]:
+def unpacked(path: str | Path) -> Iterator[bytes]:
     """Open a file, and return its bytes in small pieces; they raise `Damaged` where it cannot be unpacked."""
+    path = Path(path)
     file = open_stream(path)
     unpack = PACKINGS.get(path.suffix)
     return _plain(file) if unpack is None else _bounded(unpack, _Packed(file, path))
