@@ -50,7 +50,8 @@ def read_sentence_settings(folder: str | Path, is_lowercase: bool) -> SentenceSe
             should_normalise = True
         elif kind != "Transformer":
             raise ModelError(
-                f"{folder / 'modules.json'}: module {kind} is not supported; only pooling and normalising"
+                f"{folder / 'modules.json'}: module {shown(kind)[1:-1]} is not supported; only pooling and "
+                "normalising"
             )
     if not modes:
         raise ModelError(f"{folder / 'modules.json'}: no Pooling module; expected one after the Transformer")

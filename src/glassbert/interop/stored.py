@@ -78,8 +78,8 @@ def find_stored(folder: str | Path, *, may_unpickle: bool = False) -> StoredMode
     folder = Path(folder)
     if not folder.is_dir():
         raise ModelError(
-            f"no folder {folder}; expected one with config.json and model.safetensors, or, with --online, a "
-            "name on the Hugging Face hub"
+            f"no folder {repr(str(folder))[1:-1]}; expected one with config.json and model.safetensors, or, "
+            "with --online, a name on the Hugging Face hub"
         )
     has_safetensors = any(folder.glob("*.safetensors"))
     checkpoint = None if has_safetensors else find_checkpoint(folder)
