@@ -44,6 +44,18 @@ def test_the_offsets_of_a_long_text_are_those_of_what_was_read(long_text: str) -
     assert list(trace.offsets[1:-1]) == sorted(trace.offsets[1:-1])
 
 
+@pytest.mark.parametrize("long_text", ["head", "tail", "head+tail", "window"])
+def test_offsets_do_not_depend_on_what_the_text_says(long_text: str) -> None:
+    """Where every piece is the same, only arithmetic can tell which ones were read."""
+    model, found = bert("classify", labels=("x", "y")), []
+    model.__dict__["task"] = replace(model.task, settings=ClassifySettings(long_text=long_text))
+    for text in ("a " * 90, LONG + "k l m n o p q r s t u v"):
+        pair = model.trace("b c", text, target="x")
+        assert [(start // 2) for start, _ in pair.offsets[1:3]] == [0, 1]
+        found.append((model.trace(text, target="x").offsets, pair.offsets))
+    assert found[0] == found[1]
+
+
 def test_the_window_that_holds_the_answer_is_traced() -> None:
     model = bert("answer")
     trace = model.trace("a", LONG + "\u4eca \u5929", target="\u4eca \u5929")

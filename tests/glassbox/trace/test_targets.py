@@ -66,6 +66,7 @@ def test_the_chosen_number_alone_is_differentiated() -> None:
 
 def test_numbers_inside_the_model_can_be_differentiated() -> None:
     trace = bert().trace("a b", target="enc.0.attn.probs[0, 1, 2, 0]", grad=True)
+    assert trace.info.differentiated == "enc.0.attn.probs[0, 1, 2, 0]"
     assert np.abs(trace["grad.enc.0.attn.q"]).max() > 0
     assert not trace["grad.enc.0.attn.v"].any()
     assert not trace["grad.enc.1.out"].any()
@@ -98,12 +99,22 @@ def test_the_transitions_of_a_crf_have_a_gradient() -> None:
     assert np.abs(trace["grad.extra.weight"]).max() > 0
 
 
+@pytest.mark.parametrize("name", ["pretraining", "nsp", "pair", "regression", "answer"])
+def test_both_texts_are_read(name: str) -> None:
+    case = CASES[name]()
+    first, second = case.texts
+    tokens = case.trace(target=None).tokens
+    assert tokens == ("[CLS]", *first.split(), "[SEP]", *second.split(), "[SEP]")
+
+
 def test_a_trace_leaves_nothing_in_the_model() -> None:
     model = bert("mlm")
     before = {name: value.detach().clone() for name, value in model.network.named_parameters()}
-    model.trace("a [MASK]", grad=True)
+    model.trace("a [MASK]", grad=True, names="loss")
     assert all(parameter.grad is None for parameter in model.network.parameters())
     assert all(torch.equal(before[name], value) for name, value in model.network.named_parameters())
+    model.network(gb.Batch.from_lists([[2, 7, 3]])).hidden.sum().backward()
+    assert model.network.encoder.embeddings.token.weight.grad is not None  # no hook takes it away
 
 
 BAD = {

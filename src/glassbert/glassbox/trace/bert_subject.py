@@ -35,9 +35,10 @@ from glassbert.inference.model import Model
 from glassbert.model.bert import Bert, Output
 from glassbert.model.layout import Batch
 from glassbert.model.tap import Tap
+from glassbert.tasks.answer.task import Extract
 from glassbert.tasks.registry import task_of_head
-from glassbert.tasks.task import Input
-from glassbert.text.wordpiece.tokenizer import Encoding, Pieces
+from glassbert.tasks.task import Input, Task
+from glassbert.text.wordpiece.tokenizer import Encoding
 
 PAIR_LABELS = ("IsNext", "NotNext")
 """In the order of the NSP head's logits."""
@@ -157,39 +158,33 @@ def _task_plan(model: Model, text: str, pair: str | None, target: object, wants_
     one = chosen_input(
         task, example_of(task, texts, target) if is_labelled else example, with_target=is_labelled
     )
-    pieces = model.tokenizer.pieces_of_batch(texts)
-    num_read = len(one) - 1 - len(texts)
+    num_pieces = sum(map(len, model.tokenizer.ids_of_batch(texts)))
     reading = Reading(
         tokens=tuple(model.tokenizer.vocabulary.pieces[id_] for id_ in one.ids),
         ids=tuple(one.ids.tolist()),
         segments=tuple(one.segments.tolist()),
-        offsets=_offsets(one, pieces),
-        truncated=num_read < sum(len(found.ids) for found in pieces),
+        offsets=_offsets(task, one, texts),
+        truncated=len(one) - 1 - len(texts) < num_pieces,
     )
     return Plan(reading, example=one if is_labelled else None, target=target)
 
 
-def _offsets(one: Input, pieces: Sequence[Pieces]) -> tuple[tuple[int, int], ...]:
-    """Return the characters behind each token of an input.
-
-    The pieces of an input are its text's first ones, a window of them, or a first and a last run.
-    """
-    found = [(0, 0)]
+def _offsets(task: Task[Any, Any], one: Input, texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Return the characters behind each token of an input."""
+    keep = task.settings.long_text
+    if keep != "window":
+        encoding = task.tokenizer.encode(*texts, max_length=task.max_length, keep=keep, parse_specials=False)
+        assert encoding.ids == one.ids.tolist()
+        return tuple(encoding.offsets)
+    pieces = task.tokenizer.pieces_of_batch(texts)
+    # Of two texts, a question stays whole, and so does the shorter one of a pair.
+    is_second = len(texts) == 2 and (isinstance(task, Extract) or len(pieces[0].ids) <= len(pieces[1].ids))
+    found: list[tuple[int, int]] = []
     for segment, of_text in enumerate(pieces):
-        own = one.ids[one.segments == segment].tolist()
-        own = own[1:-1] if segment == 0 else own[:-1]
-        found += [*_matched(own, of_text, one.window.start), (0, 0)]
+        start = one.window.start if segment == is_second else 0
+        num_read = int((one.segments == segment).sum()) - 1 - (segment == 0)
+        found += [(0, 0)] * (segment == 0) + of_text.offsets[start : start + num_read] + [(0, 0)]
     return tuple(found)
-
-
-def _matched(own: list[int], pieces: Pieces, window_start: int) -> list[tuple[int, int]]:
-    for start in (0, window_start):
-        if pieces.ids[start : start + len(own)] == own:
-            return pieces.offsets[start : start + len(own)]
-    num_head = next(k for k, (a, b) in enumerate(zip(own, pieces.ids, strict=False)) if a != b)
-    while pieces.ids[len(pieces.ids) - (len(own) - num_head) :] != own[num_head:]:
-        num_head -= 1  # the last pieces of the first run may agree by accident
-    return [*pieces.offsets[:num_head], *pieces.offsets[len(pieces.ids) - (len(own) - num_head) :]]
 
 
 def _pretraining_plan(model: Model, text: str, pair: str | None, target: object, wants_loss: bool) -> Plan:

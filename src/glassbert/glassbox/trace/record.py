@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -104,16 +105,14 @@ class Recorder:
     def watch(self, weights: Weights) -> None:
         """Keep the gradient of every parameter as soon as it is complete, and free it."""
 
-        def keep(name: str, parameter: Tensor) -> None:
+        def take(name: str, parameter: Tensor) -> None:
             assert parameter.grad is not None
-            self._keeper(name)(parameter.grad)
+            if name in self.kept:
+                self._keeper(name)(parameter.grad)
             parameter.grad = None
 
         for name, parameter in weights.named().items():
-            if GRAD + name in self.kept:
-                parameter.register_post_accumulate_grad_hook(
-                    lambda value, name=GRAD + name: keep(name, value)
-                )
+            parameter.register_post_accumulate_grad_hook(partial(take, GRAD + name))
 
     def _keeper(self, name: str) -> Callable[[Tensor], None]:
         return lambda grad: self.store.put(name, grad.detach().float().cpu().numpy())

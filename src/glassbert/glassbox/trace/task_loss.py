@@ -12,7 +12,6 @@ from glassbert.data.examples import Example
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.glassbox.trace.graph import Graph
 from glassbert.glassbox.trace.subject import LOSS, whole
-from glassbert.inference.predict import as_examples
 from glassbert.model.bert import Output
 from glassbert.model.crf import SCALE as CRF_SCALE
 from glassbert.tasks.answer.predictions import AnswerPrediction
@@ -41,7 +40,7 @@ def example_of(task: Task[Any, Any], texts: Sequence[str], target: object = None
     item: dict[str, Any] = dict(zip(schema.required, texts, strict=True))
     if target is not None:
         item |= target if isinstance(target, Mapping) else {_role(task): target}
-    (example,) = as_examples(task, [item])
+    example: Example = schema.from_item(item, "trace")
     if target is not None and not task.is_labelled(example):
         raise UserError(f"target={target!r} does not say what is right for {task.name}")
     return example
