@@ -7,7 +7,7 @@ from pathlib import Path
 import cyclopts
 from rich.console import Console
 
-from glassbert.cli.main import build_app
+from glassbert.cli.app import build_app
 
 PAGE = Path(__file__).parent / "reference" / "cli.md"
 WIDTH = 100

@@ -32,7 +32,7 @@ _RUNS = {*_TASKS, "training", "inference", "evaluation"}
 _TOP = {*_RUNS, "runs", "reports", "glassbox"}
 ARROWS = {
     "version": set(),
-    "errors": set(),
+    "errors": {"messages"},
     "messages": set(),
     "heads": set(),
     "open_files": {"errors"},

@@ -13,7 +13,8 @@ import cyclopts
 import pytest
 
 import glassbert
-from glassbert.cli.main import build_app, main
+from glassbert.cli.app import build_app
+from glassbert.cli.main import main
 from glassbert.config import BertConfig, LstmConfig
 from glassbert.errors import UserError
 from glassbert.ranges import Range

@@ -4,11 +4,16 @@ A message says what we got, what was expected and what to do, in one line. Our o
 and keep their traceback.
 """
 
+from glassbert.messages import one_line
+
 
 class UserError(ValueError):
     """A wrong argument or setting."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class RunFailed(UserError):

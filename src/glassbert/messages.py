@@ -1,15 +1,34 @@
-"""Where lines for the user go: every function that has something to say takes a `log`."""
+"""Where lines for the user go: every function that has something to say takes a `log`.
 
+Whatever a file or a model says, `one_line` keeps it from steering a terminal or filling a log.
+"""
+
+import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 Log = Callable[[str], None]
 """Receives lines for the user."""
+MAX_LINE = 1000
+"""Characters of a message; of a longer one, the middle is left out."""
+# Control characters, line ends, changes of the writing direction, halves of characters.
+STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def one_line(text: str) -> str:
+    """Return a message as one line of bounded length, with control characters written as escapes."""
+    if len(text) > MAX_LINE:
+        text = f"{text[: MAX_LINE // 2]} ... {text[5 - MAX_LINE // 2 :]}"
+    if text.isprintable():
+        return text
+    return STEERING.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)[: 2 * MAX_LINE]
 
 
 def to_stderr(line: str) -> None:
-    """Print a line where it does not mix with results."""
-    print(line, file=sys.stderr)
+    """Print a line where it does not mix with results; a stderr that is gone is no reason to stop."""
+    with suppress(OSError):
+        print(one_line(line), file=sys.stderr or sys.__stderr__, flush=True)
 
 
 def say_nothing(line: str) -> None:

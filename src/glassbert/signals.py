@@ -38,6 +38,24 @@ def held() -> Iterator[None]:
             signal.raise_signal(arrived[0])
 
 
+_writes: list[object] = []
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Let others know that something is half-written, and must be removed before the program ends."""
+    _writes.append(None)
+    try:
+        yield
+    finally:
+        _writes.pop()
+
+
+def is_writing() -> bool:
+    """Return whether something is half-written."""
+    return bool(_writes)
+
+
 @contextmanager
 def not_inherited() -> Iterator[None]:
     """Start processes that never see Ctrl-C, not even before their first line: it is their parent's."""

@@ -15,7 +15,7 @@ from glassbert.errors import ModelError, UserError
 from glassbert.open_files import read_regular
 from glassbert.outputs import check_folder, keep_others
 from glassbert.parsing import FormatError, json_text, parse_json
-from glassbert.signals import held
+from glassbert.signals import held, writing
 
 LEFT_OVER_ENDINGS = ("part", "old")
 """Endings of the hidden files that a kill in the middle of a write leaves behind."""
@@ -34,12 +34,14 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
         raise UserError(f"{path}: {path.parent} is not a folder; create it first")
     aside = _aside(path, "part")
     try:
-        with aside.open("xb") as file:
+        with writing(), aside.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename in (None, str(aside)):
+            error.filename = str(path)  # what a full disk says of a file is only its number
         with held():
             aside.unlink(missing_ok=True)
         raise
@@ -53,7 +55,8 @@ def new_files(folder: Path) -> Iterator[Path]:
     aside = _aside(folder / "files", "part")
     try:
         aside.mkdir()
-        yield aside
+        with writing():
+            yield aside
         _sync_files(aside)
         with held():  # a vocabulary of which one half is new is worse than none
             for path in aside.iterdir():
@@ -75,7 +78,8 @@ def new_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
     aside = _aside(out, "part")
     try:
         aside.mkdir()
-        yield aside
+        with writing():
+            yield aside
         put_in_place(aside, out)
     except BaseException:
         with held():

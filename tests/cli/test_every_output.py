@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import glassbert as gb
-from glassbert.cli.main import build_app, main
+from glassbert.cli.app import build_app
+from glassbert.cli.main import main
 from helpers.every_verb import ALSO, ARGUMENTS, INPUTS, OUTPUTS, verbs, write_inputs
 
 VERBS = {verb.name: verb for verb in verbs(build_app())}

@@ -51,6 +51,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "doctor": ["@classifier", "--data", "@rows.tsv"],
     "lab": [],
     "serve": [],
+    "open": [],
 }
 # What else a verb can be asked to read.
 ALSO = {

@@ -6,6 +6,7 @@ from cyclopts import Parameter
 
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.output import print_json, print_remarks, remark
+from glassbert.messages import one_line
 from glassbert.ranges import COUNT
 
 
@@ -40,4 +41,4 @@ def fill(
             continue
         for candidate in candidates:
             mask = f"{number}\t" if len(results) > 1 else ""
-            print(f"{mask}{candidate.score:.4f}\t{candidate.token}")
+            print(f"{mask}{candidate.score:.4f}\t{one_line(candidate.token)}")

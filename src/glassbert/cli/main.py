@@ -1,97 +1,39 @@
-"""The `glassbert` command: which verbs there are, and how a run ends.
+"""How the `glassbert` command starts and ends: signals, closed streams, exit codes, one line for an error.
 
-Verbs import torch inside their bodies, so that `--help` stays instant.
+Nothing large is imported before signals are handled.
 """
 
 import os
+import signal
 import sys
-from typing import Annotated
+from contextlib import suppress
+from types import FrameType
+from typing import Any, NoReturn
 
-import cyclopts
-
-from glassbert.cli import (
-    convert,
-    corpus,
-    demo,
-    doctor,
-    embed,
-    evaluate,
-    fill,
-    lab,
-    open,
-    params,
-    predict,
-    pretrain,
-    serve,
-    tokenize,
-    trace,
-    train,
-    translate,
-    vocab,
-    why,
-)
+from glassbert import signals
 from glassbert.errors import UserError
-from glassbert.model_names import hub_names
-from glassbert.version import __version__
+from glassbert.messages import to_stderr
 
+EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 
-def build_app() -> cyclopts.App:
-    """Return the command-line application with every verb."""
-    app = cyclopts.App(
-        name="glassbert",
-        help="The BERT family from raw text to a fast encoder, with every number inside open to view.",
-        version=__version__,
-        default_parameter=cyclopts.Parameter(negative=()),
-        result_action="return_value",
-        suppress_keyboard_interrupt=False,  # otherwise cyclopts exits without a message
-    )
-    app.command(demo.demo)
-    app.command(vocab.app)
-    app.command(tokenize.tokenize)
-    app.command(params.params)
-    app.command(trace.app)
-    app.command(corpus.app)
-    app.command(pretrain.pretrain)
-    app.command(train.build_app())
-    app.command(evaluate.evaluate)
-    app.command(predict.predict)
-    app.command(fill.fill)
-    app.command(embed.embed)
-    app.command(why.why)
-    app.command(doctor.doctor)
-    app.command(translate.translate)
-    app.command(serve.app)
-    app.command(convert.convert)
-    app.command(lab.lab)
-    app.command(open.open_page, name="open")
-    _add_common_options(app)
-    return app
-
-
-def _add_common_options(app: cyclopts.App) -> None:
-    """Let ``app.meta`` run any verb with the options that all of them have."""
-    app.meta.group_parameters = cyclopts.Group("With every verb")
-    app.meta.suppress_keyboard_interrupt = app.suppress_keyboard_interrupt
-
-    @app.meta.default
-    def launch(
-        *words: Annotated[str, cyclopts.Parameter(show=False, allow_leading_hyphen=True)],
-        online: Annotated[bool, cyclopts.Parameter(show_default=False)] = False,
-    ) -> int | None:
-        """Run a verb.
-
-        Args:
-            online: Let MODEL be a name on the Hugging Face hub; without it, nothing uses the network.
-        """
-        with hub_names(allowed=online):
-            return app(words, exit_on_error=False, print_error=False)
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run one verb and return its exit code."""
+    with signals.handled_by(_stop):
+        try:
+            return _run_verb(argv)
+        except KeyboardInterrupt:
+            return _fail("interrupted", EXIT_INTERRUPTED)
+
+
+def _run_verb(argv: list[str] | None) -> int:
+    import cyclopts
+
+    from glassbert.cli.app import build_app
+    from glassbert.storage import is_disk_full
+
     try:
         code = build_app().meta(argv, exit_on_error=False, print_error=False)
         sys.stdout.flush()  # here, where a closed pipe is not yet an error
@@ -100,21 +42,84 @@ def main(argv: list[str] | None = None) -> int:
     except UserError as error:
         return _fail(str(error), error.exit_code)
     except BrokenPipeError:
-        # The reader has closed the pipe (`| head`); without this, Python would complain when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+        return 0
+    except SystemExit as error:
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise
+        _drop_output()  # rich found the pipe closed
         return 0
     except OSError as error:
-        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), EXIT_USAGE)
-    except KeyboardInterrupt:
-        return _fail("interrupted", EXIT_INTERRUPTED)
+        if error.filename is None:  # not a file that the user named: mostly stdout
+            _drop_output()
+        code = EXIT_FAILED if error.filename is None or is_disk_full(error) else EXIT_USAGE
+        return _fail(f"{error.filename or 'the output'}: {error.strerror or error}", code)
     return code if isinstance(code, int) else 0
 
 
+def _drop_output() -> None:
+    """Throw away what could not be printed; otherwise Python would complain when it exits."""
+    with suppress(OSError):  # a stream that a caller put in its place has no number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _fail(message: str, exit_code: int) -> int:
-    print(f"glassbert: {message}", file=sys.stderr)
+    to_stderr(f"glassbert: {message}")
     return exit_code
 
 
 def run() -> None:
     """Entry point of the installed command."""
+    for number in signals.STOPPING:
+        if signal.getsignal(number) not in (signal.SIG_IGN, None):
+            signal.signal(number, _leave)
+    sys.unraisablehook = _unraisable
+    _mend_streams()
     sys.exit(main())
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """End a verb: what it has begun to write is removed on the way out."""
+    if _is_importing(frame) and not signals.is_writing():
+        _leave(number, frame)  # an import that is interrupted may end in anything
+    raise KeyboardInterrupt
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    """End at once, while nothing is being written."""
+    try:
+        os.write(2, b"glassbert: interrupted\n")
+    finally:
+        os._exit(EXIT_INTERRUPTED)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _unraisable(found: Any) -> None:
+    """Ask again to stop if the first time was lost in a place that cannot raise, such as a destructor."""
+    if isinstance(found.exc_value, KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    else:
+        sys.__unraisablehook__(found)
+
+
+def _mend_streams() -> None:
+    """Replace streams that are closed, so that no file of ours gets their numbers; print any character."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)
+    # A closed stdout fails as soon as something is printed: no result is lost in silence.
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,13 +1,17 @@
 """Printing: results on stdout, everything else on stderr."""
 
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from glassbert.messages import STEERING as _STEERING
+from glassbert.messages import one_line
 from glassbert.parsing import json_text
 from glassbert.text.files import read_stream
 
@@ -16,9 +20,18 @@ if TYPE_CHECKING:
     from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 JsonValue = Mapping[str, Any] | Sequence[Any]
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]")
+
 
 # Progress and remarks; stdout stays clean for results.
-messages = Console(stderr=True, highlight=False)
+class _Messages(Console):
+    """A console whose closed pipe is no reason to stop: remarks are not results."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
+messages = _Messages(stderr=True, highlight=False)
 
 
 def _refuse_options(_: object, value: str) -> None:
@@ -33,12 +46,27 @@ InputSource = Annotated[str, Parameter(name="INPUT", allow_leading_hyphen=True, 
 
 def print_json(value: JsonValue) -> None:
     """Print ``value`` as one line of JSON; Chinese is not escaped."""
-    print(json_text(value))
+    text = json_text(value)
+    if not text.isascii() or "\x7f" in text:
+        is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+        text = (_STEERING if is_unicode else _NOT_ASCII).sub(_escaped, text)
+    print(text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """Return a character as JSON can write it in ASCII."""
+    return "".join(f"\\u{int.from_bytes(unit, 'big'):04x}" for unit in _units(found[0]))
+
+
+def _units(character: str) -> Iterator[bytes]:
+    encoded = character.encode("utf-16-be", "surrogatepass")
+    return (encoded[place : place + 2] for place in range(0, len(encoded), 2))
 
 
 def remark(text: str) -> None:
     """Print a line for the user that is not a result."""
-    messages.print(text, markup=False, soft_wrap=True)
+    with suppress(OSError):  # a terminal that is gone is no reason to stop
+        messages.print(one_line(text), markup=False, soft_wrap=True)
 
 
 def print_assumptions(tokenizer: "Tokenizer") -> None:

@@ -1,5 +1,6 @@
 """A run folder belongs to one recipe on one text: the same command resumes it, another is refused."""
 
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import Any
 from glassbert.errors import DataError, UserError
 from glassbert.parsing import parse_toml
 from glassbert.runs.recipe import Tables, read_recipe, write_recipe
-from glassbert.storage import locked, read_json, write_atomically, write_json
+from glassbert.storage import locked, read_json, read_log, write_atomically, write_json
+from glassbert.training.checkpoint import checkpoints
+from glassbert.training.log import METRICS
 from glassbert.training.processes import is_main_process
 
 RECIPE = "recipe.toml"
@@ -47,6 +50,12 @@ def check_recipe_file(recipe: Path, out: Path) -> None:
     path = out / RECIPE
     if path.is_file() and path.samefile(recipe) and not (out / DATA).is_file():
         raise UserError(f"{path} would be replaced by the settings of the run; name another --out")
+
+
+def forget_run(out: Path) -> None:
+    """Delete the folder of a run that failed before there was anything to look at or to resume."""
+    if is_main_process() and not checkpoints(out) and not read_log(out / METRICS):
+        shutil.rmtree(out, ignore_errors=True)
 
 
 def _kind(tables: Tables) -> str:

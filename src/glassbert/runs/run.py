@@ -12,7 +12,7 @@ from glassbert.evaluation.result import Evaluation
 from glassbert.messages import Log, say_nothing
 from glassbert.model.torch_state import in_own_state
 from glassbert.outputs import check_folder
-from glassbert.runs.folder import check_data, lock_run, open_run
+from glassbert.runs.folder import check_data, forget_run, lock_run, open_run
 from glassbert.runs.recipe import Tables
 from glassbert.training.checkpoint import full_disk_reported
 from glassbert.training.loop import TrainResult, train
@@ -133,6 +133,7 @@ def carry_out(recipe: Recipe, out: Path, *, log: Log, on_status: OnStatus | None
     if not is_main_process():  # torchrun calls this in every process
         log, on_status = say_nothing, None
     check_folder(out, recipe.reads(), is_replaced=False)
+    is_new = not out.exists()
     prepared = recipe.prepare(out, log)
     choose_device(prepared.settings.device)
     tables = recipe.tables()
@@ -142,7 +143,12 @@ def carry_out(recipe: Recipe, out: Path, *, log: Log, on_status: OnStatus | None
         check_data(out, prepared.data)
     about = {"recipe": tables, "data": prepared.data, "seed": prepared.settings.seed}
     with only_training(), lock_run(out):
-        return prepared.carry_out(Session(out, about, log, on_status))
+        try:
+            return prepared.carry_out(Session(out, about, log, on_status))
+        except UserError:
+            if is_new:
+                forget_run(out)
+            raise
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import gc
 import signal
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 from glassbert.errors import RunFailed
 from glassbert.messages import Log, say_nothing
+from glassbert.signals import handled_by
 from glassbert.training.checkpoint import newest_good, sweep
 from glassbert.training.log import RunLog
 from glassbert.training.processes import Processes
@@ -144,14 +144,7 @@ class Stop:
 
 @contextmanager
 def stop_signals() -> Iterator[Stop]:
-    """Turn SIGTERM and Ctrl-C into a request to stop after the current step."""
+    """Turn Ctrl-C, SIGTERM and a closed terminal into a request to stop after the current step."""
     stop = Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop  # only the main thread can handle signals
-        return
-    before = {number: signal.signal(number, stop.ask) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with handled_by(stop.ask):
         yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

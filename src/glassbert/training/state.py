@@ -1,5 +1,6 @@
 """A run in memory: the module, its optimiser and its progress; how they are saved and restored."""
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +33,9 @@ from glassbert.training.trainable import RemembersData, Trainable
 
 # Odd constants of splitmix64: they spread neighbouring numbers over all seeds.
 _SEED_STEP, _SEED_RANK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
+# Weights of trained models are below 100: whatever such a model says, it has learned nothing.
+_LARGEST_WEIGHT = 1e8
+_ADVICE = "the run has diverged: lower train.learning_rate, and look at the data"
 
 
 class TrainState:
@@ -151,6 +155,9 @@ class TrainState:
         with self.averaged(), torch.no_grad():
             metrics = self.trainable.evaluate()
             reshard(self.trainable.module)
+        for name, value in metrics.items():
+            if name.endswith(("loss", "cross_entropy")) and not math.isfinite(value):
+                raise RunFailed(f"step {self.step}: {name} on held-out data is {value}; {_ADVICE}")
         return metrics
 
     def save(self, run: Path, about: Mapping[str, Any]) -> None:
@@ -217,5 +224,10 @@ class TrainState:
         return list(self.trainable.split(shares[self.processes.rank], num_parts))
 
     def _weights(self) -> dict[str, Tensor]:
-        # Copies: averaged weights are swapped out again before they are written.
-        return {name: full(parameter).cpu().clone() for parameter, name in self.names.items()}
+        """Return copies of the weights; averaged ones are swapped out again before they are written."""
+        weights = {name: full(parameter).cpu().clone() for parameter, name in self.names.items()}
+        for name, weight in weights.items():
+            largest = float(weight.abs().max()) if weight.numel() else 0.0
+            if not largest < _LARGEST_WEIGHT:
+                raise RunFailed(f"step {self.step}: {name} has grown to {largest:.1e}; {_ADVICE}")
+        return weights
