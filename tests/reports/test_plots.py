@@ -7,7 +7,7 @@ import pytest
 
 from glassbert.metrics.calibration import reliability as bins_of
 from glassbert.reports.markup import Markup
-from glassbert.reports.plots import Bar, Series, bars, heat_map, lines, points, reliability
+from glassbert.reports.plots import Bar, Series, bars, heat_map, lines, matrix, points, reliability
 
 NASTY = "<b>&\"'</b>"
 
@@ -23,6 +23,11 @@ def numbers_of(element: ElementTree.Element, name: str) -> list[float]:
 
 PLOTS = {
     "lines": lines("p", NASTY, [Series(NASTY, [1, 2], [3, 4])] * 2, x_name=NASTY, y_name=NASTY),
+    "lines with limits": lines(
+        "p", NASTY, [Series(NASTY, [1, 2], [3, 4], [2, 3], [9, 5])], x_name=NASTY, y_name=NASTY
+    ),
+    "matrix": matrix("p", NASTY, [[1.0, -2.0], [float("nan"), 0.0]], rows=[NASTY, "b"], columns=["a", "b"]),
+    "bars with limits": bars("p", NASTY, [Bar(NASTY, 1, NASTY, low=-3, high=4)]),
     "points": points("p", NASTY, [(0, 1), (2, 2)], x_name=NASTY, y_name=NASTY),
     "bars": bars("p", NASTY, [Bar(NASTY, 1, NASTY)]),
     "heat map": heat_map("p", NASTY, (NASTY, "b"), np.array([[3, 1], [0, 2]])),
@@ -113,3 +118,17 @@ def test_reliability_shows_the_accuracy_of_each_bin() -> None:
     ]
     tall, short = (float(one.attrib["height"]) for one in parsed(svg).iter("rect"))
     assert short == pytest.approx(tall / 2)
+
+
+def test_a_matrix_has_a_cell_for_each_number_and_shows_its_sign() -> None:
+    cells = [one for one in parsed(PLOTS["matrix"]).iter("rect") if "fill-opacity" in one.attrib]
+    assert [one.attrib["class"] for one in cells] == ["right", "wrong", "wrong", "right"]
+    assert [float(one.attrib["fill-opacity"]) for one in cells] == [0.5, 1, 0, 0]
+
+
+def test_limits_of_a_measurement_are_drawn_and_widen_the_axis() -> None:
+    svg = parsed(PLOTS["lines with limits"])
+    upright = [one.attrib for one in svg.iter("line") if "stroke-opacity" in one.attrib]
+    assert len(upright) == 2
+    assert float(upright[0]["y2"]) == min(float(one["y2"]) for one in upright)
+    assert any(one.text == "8" for one in svg.iter("text"))

@@ -23,13 +23,13 @@ def as_page(result: Result, language: Language) -> str:
 
 def as_svg(result: Result, language: Language) -> str:
     """Return all plots, one below the other, as one SVG with its style."""
-    drawn = [_placed(drawn(plot, index, language), index) for index, plot in enumerate(result.plots)]
-    height = _PLOT_HEIGHT * len(drawn)
+    placed = [_placed(drawn(plot, index, language), index) for index, plot in enumerate(result.plots)]
+    height = _PLOT_HEIGHT * len(placed)
     return tag(
         "svg",
         tag("style", style()),
         tag("rect", width=WIDTH, height=height, style="fill: var(--card)"),
-        *drawn,
+        *placed,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {WIDTH} {height}",
         width=WIDTH,
