@@ -28,7 +28,9 @@ def test_a_display_sees_each_step_and_no_line_repeats_it(tmp_path: Path) -> None
 def test_speed_and_memory_are_logged_beside_the_metrics(tmp_path: Path) -> None:
     run(tmp_path)
     rows = [json.loads(line) for line in (tmp_path / "speed.jsonl").read_text().splitlines()]
-    assert [set(row) for row in rows] == [{"step", "elapsed_s", "tokens_per_s", "memory_bytes"}] * STEPS
+    assert [set(row) for row in rows] == [
+        {"step", "elapsed_s", "tokens_per_s", "memory_bytes", "teaching_tokens_per_cpu_s"}
+    ] * STEPS
     # The speeds, times the time between the lines, give back the tokens of the batches: 256 at most.
     seconds = [
         after["elapsed_s"] - before["elapsed_s"] for before, after in zip(rows, rows[1:], strict=False)

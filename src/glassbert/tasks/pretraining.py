@@ -67,7 +67,8 @@ class Pretrain:
         return batch.split(num_parts)
 
     def counts(self, batch: PretrainBatch) -> dict[str, int]:
-        return {**self.objective.counts(batch), "tokens": batch.num_tokens}
+        teaching = self.objective.num_teaching(batch)
+        return {**self.objective.counts(batch), "tokens": batch.num_tokens, "teaching_tokens": teaching}
 
     def epoch_of(self, step: int) -> float:
         return self.batches.epoch_of(step)

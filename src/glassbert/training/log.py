@@ -49,7 +49,8 @@ class RunLog:
         self.peak = measured_peak(processes.device) * processes.size if processes.is_main else 0.0
         self._lines: dict[str, list[dict[str, Any]]] = {METRICS: [], SPEED: []}
         self._curves: Curves | None = None
-        self._num_tokens = 0
+        self._num_tokens = self._num_teaching = 0
+        self._teaching_before = (time.process_time(), 0)
         # Time and number of tokens after each of the last steps, as many as make up a line.
         self._marks = deque([(time.monotonic(), 0)], maxlen=state.settings.log_every + 1)
 
@@ -71,6 +72,7 @@ class RunLog:
         """Record an update; every few of them become a line."""
         state = self.state
         self._num_tokens += counts["tokens"]
+        self._num_teaching += counts.get("teaching_tokens", 0)
         self._marks.append((time.monotonic(), self._num_tokens))
         is_logged = is_last or state.step % state.settings.log_every == 0
         if not (is_logged or self.on_status):
@@ -86,13 +88,23 @@ class RunLog:
             "learning_rate": rate,
         }
         row |= {"grad_norm": result.grad_norm, **result.losses}
+        if "teaching_tokens" in counts:
+            row["teaching_tokens"] = counts["teaching_tokens"]
         speed = {"tokens_per_s": round(status.tokens_per_s, 1), "memory_bytes": status.memory_bytes}
+        if "teaching_tokens" in counts:
+            speed["teaching_tokens_per_cpu_s"] = round(self._teaching_speed(), 1)
         self._lines[METRICS].append(row)
         self._lines[SPEED].append({"step": state.step, "elapsed_s": round(state.elapsed_s, 3), **speed})
         self._draw("train", row)
         self._draw("speed", speed)
         if not self.on_status:
             self.log(status.line())
+
+    def _teaching_speed(self) -> float:
+        """Return the tokens that taught since the last line, for each second of all cores of this process."""
+        used_s, num_before = self._teaching_before
+        self._teaching_before = (time.process_time(), self._num_teaching)
+        return (self._num_teaching - num_before) / max(self._teaching_before[0] - used_s, 1e-9)
 
     def evaluation(self, metrics: Mapping[str, float]) -> None:
         """Record an evaluation."""

@@ -48,8 +48,7 @@ class MaskedTokens(Part):
         self, network: PretrainNetwork, hidden: Tensor, labels: Tensor, tap: Tap | None = None
     ) -> dict[str, Tensor]:
         """Return the loss at the hidden places and how many predictions are right."""
-        head = network.bert.mlm
-        assert head is not None
+        head = network.mlm_head
         tap, decoder = within(tap, "head.mlm"), head.decoder
         features = head.features(hidden, tap)  # (M, D)
         loss, num_correct = vocabulary_loss(features, decoder.weight, decoder.bias, labels, tap)

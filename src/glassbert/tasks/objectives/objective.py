@@ -80,6 +80,13 @@ class Objective:
         """Return what each sum of the network is divided by."""
         return {name: count for part in self.parts for name, count in part.counts(batch).items()}
 
+    def num_teaching(self, batch: PretrainBatch) -> int:
+        """Return how many tokens teach: those that some part has a label for and learns from."""
+        learned = [part for part in self.parts if part.loss_weights and part.name in batch.labels]
+        places = [batch.labels[part.name].places for part in learned]
+        found = [one for one in places if one is not None]
+        return len(np.unique(np.concatenate(found))) if found else 0
+
     def network(self, bert: Bert, *, seed: int) -> PretrainNetwork:
         """Return the network to train; the same seed gives what it adds to ``bert`` the same weights."""
         with torch.random.fork_rng(devices=[]):

@@ -19,6 +19,7 @@ from glassbert.data.pretraining.examples import Partner
 from glassbert.data.pretraining.masking import Masking
 from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.model.bert import Bert, Encoder
+from glassbert.model.heads import MaskedLanguageHead
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.tap import Tap, shown_losses
 from glassbert.ranges import Length, Share
@@ -34,7 +35,7 @@ class ObjectiveSettings:
 
     name: str = "mlm+nsp"
     """Masked tokens (mlm), with them whether B follows A (mlm+nsp) or whether the two are swapped (sop), or
-    which tokens were replaced by a small generator (rtd)."""
+    which tokens were replaced by a small generator (rtd); tokens that the encoder does not read (mae)."""
     max_length: Length = 128
     """Tokens of the longest example, [CLS] and [SEP] included."""
     short_prob: Share = 0.1
@@ -133,6 +134,12 @@ class PretrainNetwork(nn.Module):
                 own = part.sums(self, hidden, torch.from_numpy(found.values).to(hidden.device), tap)
                 sums |= shown_losses(own, part.loss_weights, tap)
         return sums
+
+    @property
+    def mlm_head(self) -> MaskedLanguageHead:
+        """The head that predicts hidden tokens."""
+        assert self.bert.mlm is not None
+        return self.bert.mlm
 
     clipped_apart: ClassVar[tuple[str, ...]] = ()
     """How the names of weights begin whose gradients are clipped by themselves."""

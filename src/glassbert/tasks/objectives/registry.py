@@ -6,6 +6,7 @@ from typing import Any, get_type_hints
 
 from glassbert.config import ModelConfig
 from glassbert.errors import ModelError, UserError
+from glassbert.tasks.objectives.left_out import LeftOutTokens
 from glassbert.tasks.objectives.masked import MaskedLanguage
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.objectives.pair_order import NextSentence, SentenceOrder
@@ -18,6 +19,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "mlm+nsp": NextSentence,
     "sop": SentenceOrder,
     "rtd": ReplacedTokens,
+    "mae": LeftOutTokens,
 }
 """Add to it from anywhere: ``OBJECTIVES["mine"] = Mine``."""
 

@@ -24,6 +24,7 @@ from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.data.random import Draw, uniform
 from glassbert.errors import UserError
 from glassbert.model.bert import Bert
+from glassbert.model.heads import MaskedLanguageHead
 from glassbert.model.init import new_bert
 from glassbert.model.tap import Tap
 from glassbert.ranges import Count, ShareBelowOne
@@ -156,6 +157,12 @@ class ReplacedNetwork(PretrainNetwork):
         )
         self.register_buffer("is_drawn", torch.from_numpy(detected.is_drawn), persistent=False)
 
+    @property
+    def mlm_head(self) -> MaskedLanguageHead:
+        """The generator's head."""
+        assert self.generator.mlm is not None
+        return self.generator.mlm
+
     is_drawn: Tensor
     """Which tokens may replace others: no special ones, (V,)."""
 
@@ -165,7 +172,7 @@ class ReplacedNetwork(PretrainNetwork):
         hidden_tokens = batch.labels["mlm"]
         [states] = states_at(self.generator.encoder, batch, [hidden_tokens.places])
         labels = torch.from_numpy(hidden_tokens.values).to(states.device)
-        sums: dict[str, Tensor] = generated.sums(_WithHead(self.generator), states, labels)
+        sums: dict[str, Tensor] = generated.sums(self, states, labels)
         original = batch.labels.get("rtd")
         if original is None:
             # With several processes, each waits for a gradient of every weight, even if it is zero.
@@ -185,8 +192,7 @@ class ReplacedNetwork(PretrainNetwork):
     @torch.no_grad()
     def draw(self, states: Tensor, rolls: Ids) -> Tensor:
         """Return a token for each hidden place, drawn by the generator's probabilities, (M,)."""
-        head = self.generator.mlm
-        assert head is not None
+        head = self.mlm_head
         features, chances = head.features(states), torch.from_numpy(rolls * 2.0**-_ROLL_BITS)
         weight, bias = head.decoder.weight, head.decoder.bias
         rows = max(1, BLOCK_NUMBERS // len(weight))
@@ -208,13 +214,6 @@ class ReplacedNetwork(PretrainNetwork):
         """Return the weights with the difference in the model's table."""
         own = dict(weights)
         return {**own, TABLE: own.pop(DIFFERENCE)}
-
-
-class _WithHead:
-    """What `MaskedTokens.sums` reads of a network."""
-
-    def __init__(self, bert: Bert) -> None:
-        self.bert = bert
 
 
 class ReplacedTokens(Objective):
