@@ -2,10 +2,11 @@
 
     python benchmarks/objectives.py CORPUS HELD_OUT --minutes 30 --seeds 2 --out results
 
-For each objective: short runs at three learning rates choose its rate and measure its speed, so that every long
-run has as many steps as fit into its CPU minutes and its rate ends at zero. Then the held-out loss, where the
-objective has one, and `glassbert train` on text and token tasks (token tasks separate first). CORPUS and HELD_OUT
-are folders of `glassbert corpus build`; the labelled files are in ../shared/data. About six hours in all.
+For each objective, short runs at three learning rates choose its rate and measure its speed, so that every
+long run has as many steps as fit into its CPU minutes and its rate ends at zero. Then the held-out loss, where
+the objective has one, and `glassbert train` on text and token tasks (token tasks separate first). CORPUS and
+HELD_OUT are folders of `glassbert corpus build`; the labelled files are in ../shared/data. About six hours in
+all; runs that are finished are not repeated.
 """
 
 import argparse
@@ -69,9 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path)
     parser.add_argument("held_out", type=Path)
-    parser.add_argument(
-        "--minutes", type=float, default=30.0, help="CPU minutes of each run, all cores together"
-    )
+    parser.add_argument("--minutes", type=float, default=30.0, help="CPU minutes of each run")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", nargs="*", choices=list(OBJECTIVES), default=list(OBJECTIVES))
@@ -104,6 +103,10 @@ def measured(name: str, seed: int, arguments: argparse.Namespace) -> dict[str, f
 
 def chosen_rate(name: str, base: list[str], folder: Path) -> tuple[float, float]:
     """Return the best of three rates after a short run each, and the CPU seconds of a step."""
+    known = folder / f"rate-{name.replace(' ', '-')}.json"
+    if known.exists():  # a run that is finished would tell nothing of its time
+        rate, seconds = json.loads(known.read_text())
+        return rate, seconds
     found = []
     for rate in RATES:
         out = folder / f"rate-{name.replace(' ', '-')}-{rate:g}"
@@ -112,6 +115,7 @@ def chosen_rate(name: str, base: list[str], folder: Path) -> tuple[float, float]
         last = json.loads((out / "metrics.jsonl").read_text().splitlines()[-1])["evaluation"]
         found.append((next(iter(last.values())), rate, used_s / RATE_STEPS))
     _, rate, seconds = min(found)
+    known.write_text(json.dumps((rate, seconds)))
     return rate, seconds
 
 
