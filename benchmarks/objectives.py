@@ -3,10 +3,10 @@
     python benchmarks/objectives.py CORPUS HELD_OUT --minutes 30 --seeds 2 --out results
 
 For each objective, short runs at three learning rates choose its rate and measure its speed, so that every
-long run has as many steps as fit into its CPU minutes and its rate ends at zero. Then the held-out loss, where
-the objective has one, and `glassbert train` on text and token tasks (token tasks separate first). CORPUS and
-HELD_OUT are folders of `glassbert corpus build`; the labelled files are in ../shared/data. About six hours in
-all; runs that are finished are not repeated.
+long run has as many steps as fit into its CPU minutes and its rate ends at zero. Then the held-out loss,
+where the objective has one, and `glassbert train` on text and token tasks (token tasks separate first).
+CORPUS and HELD_OUT are folders of `glassbert corpus build`; the labelled files are in ../shared/data.
+About six hours in all; runs that are finished are not repeated.
 """
 
 import argparse
