@@ -58,10 +58,12 @@ def test_offsets_do_not_depend_on_what_the_text_says(long_text: str) -> None:
 
 def test_the_window_that_holds_the_answer_is_traced() -> None:
     model = bert("answer")
-    trace = model.trace("a", LONG + "\u4eca \u5929", target="\u4eca \u5929")
+    context = LONG + "\u4eca \u5929"
+    trace = model.trace("a", context, target="\u4eca \u5929")
     assert "\u4eca" in trace.tokens
     start, end = trace["loss.places"][trace["loss.labels"]]
     assert (trace.tokens[start], trace.tokens[end]) == ("\u4eca", "\u5929")
+    assert [context[slice(*trace.offsets[place])] for place in (start, end)] == ["\u4eca", "\u5929"]
 
 
 def test_a_tagger_is_traced_in_its_first_window() -> None:

@@ -1,5 +1,7 @@
 """What a target means for each head, and which numbers are differentiated."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -97,6 +99,23 @@ def test_the_transitions_of_a_crf_have_a_gradient() -> None:
     trace = crf_tagger().trace("abc d", target=[{"start": 0, "end": 3, "label": "PER"}], grad=True)
     assert trace["grad.extra.weight"].shape == (len(TAGS) + 1,) * 2
     assert np.abs(trace["grad.extra.weight"]).max() > 0
+
+
+def test_a_vocabulary_that_does_not_fit_is_refused_in_one_line() -> None:
+    model = bert()
+    pieces = (*model.tokenizer.vocabulary.pieces, "beyond")
+    with pytest.raises(UserError, match="^id 60 lies outside the table of 60 rows"):
+        gb.Model(model.network, gb.Tokenizer(gb.Vocabulary(pieces), max_length=40)).trace("a beyond")
+
+
+def test_threads_may_trace_one_model_side_by_side() -> None:
+    model, texts = bert("mlm"), [f"{letter} [MASK] b" for letter in "acdefghi"]
+    alone = [model.trace(text, grad=True) for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda text: model.trace(text, grad=True), texts))
+    for one, other in zip(alone, together, strict=True):
+        assert one.diff(other).first is None
+        assert np.allclose(one["grad.mlm.dense.weight"], other["grad.mlm.dense.weight"], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["pretraining", "nsp", "pair", "regression", "answer"])
