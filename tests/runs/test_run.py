@@ -51,6 +51,9 @@ class Plan:
     def completed(self, before: Tables) -> Tables:
         return before
 
+    def reads(self) -> list[Path]:
+        return []
+
     def prepare(self, out: Path, log: Log) -> Preparation:
         if self.steps < 1:
             raise UserError("nothing to do")
