@@ -172,8 +172,11 @@ def modules_after(code: str) -> set[str]:
         "import glassbert",
         "import glassbert; glassbert.params('bert-large-zh').total",
         "import glassbert; glassbert.Tokenizer",
+        "import glassbert; glassbert.serve",
+        "import glassbert.serve.front, glassbert.serve.http.server",
         "from glassbert.cli.main import main; assert main(['--help']) == 0",
         "from glassbert.cli.main import main; assert main(['vocab', 'train', '--help']) == 0",
+        "from glassbert.cli.main import main; assert main(['serve', '--help']) == 0",
     ],
 )
 def test_torch_is_not_imported_before_it_is_needed(code: str) -> None:

@@ -28,3 +28,15 @@ def test_what_is_dropped_is_not_read() -> None:
         len(shortened("a b " * 10_000, ROOM, TOKENIZER, parse_specials=True)) == CHARACTERS_PER_PIECE * ROOM
     )
     assert shortened("a b", ROOM, TOKENIZER, parse_specials=True) == "a b"
+
+
+def test_a_special_that_the_cut_would_split_is_not_read_as_words() -> None:
+    length = CHARACTERS_PER_PIECE * ROOM
+    for start in range(length - 6, length):
+        # Three words, then [MASK] across the cut; a space before it makes room for the rest of the text.
+        text = "a b" + " " * (start - 3) + "[MASK] c d e f g h"
+        cut = shortened(text, ROOM, TOKENIZER, parse_specials=True)
+        assert (
+            TOKENIZER.ids_of_batch([cut], parse_specials=True)[0][:ROOM]
+            == (TOKENIZER.ids_of_batch([text], parse_specials=True)[0][:ROOM])
+        )

@@ -26,7 +26,7 @@ _REASONS = {
 _WITHOUT_BODY = ("401", "403", "404", "503")
 
 
-def describe(routes: Sequence[Route]) -> dict[str, Any]:
+def describe(routes: Sequence[Route], *, has_keys: bool) -> dict[str, Any]:
     """Return the OpenAPI document."""
     types = [kind for route in routes for kind in (route.request, route.response) if kind is not None]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
@@ -44,7 +44,7 @@ def describe(routes: Sequence[Route]) -> dict[str, Any]:
             "schemas": components,
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
-        "security": [{"key": []}],
+        "security": [{"key": []}] if has_keys else [],
     }
 
 

@@ -83,19 +83,30 @@ class EmbedQuestion(_Limits):
         self.has_windows = self.on_long == "window" and not every_token
 
     def parts(self, items: Sequence[str | Ids], first: int) -> list[Part]:
-        return [self._part(item, first + number) for number, item in enumerate(items)]
+        tokenizer = self.served.model.tokenizer
+        texts = [
+            self._cut(item, first + number) for number, item in enumerate(items) if isinstance(item, str)
+        ]
+        tokenised = iter(tokenizer.ids_of_batch(texts, parse_specials=True))
+        return [
+            self._part(
+                next(tokenised) if isinstance(item, str) else self._checked(item, first + number),
+                first + number,
+            )
+            for number, item in enumerate(items)
+        ]
 
-    def _part(self, item: str | Ids, index: int) -> Part:
-        model, tokenizer = self.served.model, self.served.model.tokenizer
+    def _cut(self, text: str, index: int) -> str:
+        """Return as much of a text as is read."""
+        if self.has_windows or self.keep != "head":
+            self.check_characters(text, index)
+            return text
+        model = self.served.model
+        return shortened(text, model.max_length - 2, model.tokenizer, parse_specials=True)
+
+    def _part(self, ids: Ids, index: int) -> Part:
+        model = self.served.model
         room = model.max_length - 2
-        if isinstance(item, str):
-            if self.has_windows:
-                self.check_characters(item, index)
-            elif self.keep == "head":
-                item = shortened(item, room, tokenizer, parse_specials=True)
-            ids: Ids = tokenizer.ids_of_batch([item], parse_specials=True)[0]
-        else:
-            ids = self._checked(item, index)
         if len(ids) <= room:
             return self._of([ids], is_cut=False)
         if self.on_long == "error":

@@ -8,8 +8,6 @@ from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 CHARACTERS_PER_PIECE = 16
 """More than nearly every text needs; a text of long words is read in several steps."""
-# A cut may fall into a special such as [MASK], whose rest would be read as a word.
-_UNSAFE_CHARACTERS = 16
 
 
 def shortened(text: str, room: int, tokenizer: Tokenizer, *, parse_specials: bool) -> str:
@@ -27,12 +25,14 @@ def shortened(text: str, room: int, tokenizer: Tokenizer, *, parse_specials: boo
 
 
 def _num_certain(beginning: str, tokenizer: Tokenizer, parse_specials: bool) -> int:
-    """Return how many pieces are the same whatever follows: those before the last word, not near the end."""
-    pieces = tokenizer.pieces_of(beginning, parse_specials=parse_specials)
+    """Return how many pieces are the same whatever follows: those before the last word.
+
+    A special such as [MASK] that the cut splits is read as "[" and a word. Then "[" is the last piece counted
+    here, and since more pieces are wanted than are kept, it is not kept.
+    """
+    ids = tokenizer.ids_of_batch([beginning], parse_specials=parse_specials)[0]
     starts_word = tokenizer.vocabulary.starts_word
-    last = len(pieces.ids) - 1
-    while last > 0 and (
-        not starts_word[pieces.ids[last]] or pieces.offsets[last][1] > len(beginning) - _UNSAFE_CHARACTERS
-    ):
+    last = len(ids) - 1
+    while last > 0 and not starts_word[ids[last]]:
         last -= 1
     return max(last, 0)

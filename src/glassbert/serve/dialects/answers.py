@@ -2,20 +2,15 @@
 
 import base64
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from msgspec import Meta
 from numpy.typing import NDArray
 
 from glassbert.serve.call import Call, check_items
 from glassbert.serve.http.problems import Problem, empty, invalid
 from glassbert.serve.rows import AnyRow
 from glassbert.serve.settings import OnLong
-
-Id = Annotated[int, Meta(ge=0)]
-Texts = str | list[str | Id | list[Id]]
-"""A text, a list of texts, a list of ids, or a list of such lists; msgspec cannot say it more exactly."""
 
 
 def texts_of(inputs: Any, where: str = "inputs") -> list[Any]:

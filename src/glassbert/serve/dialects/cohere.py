@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from glassbert.serve.call import Call, Reply, check_items, json_reply
 from glassbert.serve.dialects.answers import by_type, check_dimensions, rank_scores, scores_of, shaped
+from glassbert.serve.dialects.types import Some, Text
 from glassbert.serve.http.problems import COHERE, invalid
 from glassbert.serve.routes import Route
 from glassbert.serve.settings import OnLong
@@ -18,7 +19,7 @@ EmbeddingType = Literal["float", "int8", "uint8", "binary", "ubinary", "base64"]
 
 
 class EmbedTexts(Struct):
-    texts: list[str]
+    texts: Some[Text]
     model: str | None = None
     input_type: str | None = None
     embedding_types: list[EmbeddingType] | None = None
@@ -27,8 +28,8 @@ class EmbedTexts(Struct):
 
 
 class RerankDocuments(Struct):
-    query: str
-    documents: list[Any]
+    query: Text
+    documents: Some[Any]
     model: str | None = None
     top_n: Annotated[int, Meta(ge=1)] | None = None
     return_documents: bool | None = None
@@ -36,7 +37,7 @@ class RerankDocuments(Struct):
 
 
 class ClassifyInput(Struct):
-    input: str | list[str]
+    input: Text | Some[Text]
     model: str | None = None
     raw_scores: bool = False
 

@@ -12,6 +12,7 @@ from glassbert.serve.call import Call, Reply, json_reply
 from glassbert.serve.dialects import tei
 from glassbert.serve.dialects.answers import own_task, scores_of, sigmoid
 from glassbert.serve.dialects.native import searched
+from glassbert.serve.dialects.types import Some, Text
 from glassbert.serve.http.body import decode
 from glassbert.serve.http.problems import HUGGING_FACE, Problem, empty, invalid
 from glassbert.serve.routes import Route
@@ -26,7 +27,7 @@ class ClassificationParameters(Struct):
 
 
 class ClassificationRequest(Struct):
-    inputs: str | list[str]
+    inputs: Text | Some[Text]
     parameters: ClassificationParameters = field(default_factory=ClassificationParameters)
 
 
@@ -36,13 +37,13 @@ class TagParameters(Struct):
 
 
 class TagRequest(Struct):
-    inputs: str | list[str]
+    inputs: Text | Some[Text]
     parameters: TagParameters = field(default_factory=TagParameters)
 
 
 class Asked(Struct):
-    question: str
-    context: str
+    question: Text
+    context: Text
 
 
 class AnswerParameters(Struct):
@@ -51,7 +52,7 @@ class AnswerParameters(Struct):
 
 
 class AnswerRequest(Struct):
-    inputs: Asked | list[Asked]
+    inputs: Asked | Some[Asked]
     parameters: AnswerParameters = field(default_factory=AnswerParameters)
 
 
@@ -61,7 +62,7 @@ class FillParameters(Struct):
 
 
 class FillRequest(Struct):
-    inputs: str | list[str]
+    inputs: Text | Some[Text]
     parameters: FillParameters = field(default_factory=FillParameters)
 
 
@@ -77,18 +78,18 @@ class TranslationParameters(Struct):
 
 
 class TranslationRequest(Struct):
-    inputs: str | list[str]
+    inputs: Text | Some[Text]
     parameters: TranslationParameters = field(default_factory=TranslationParameters)
 
 
 class ZeroShotParameters(Struct):
-    candidate_labels: list[str]
+    candidate_labels: Some[Text]
     multi_label: bool | None = None
     hypothesis_template: str | None = None
 
 
 class ZeroShotRequest(Struct):
-    inputs: str
+    inputs: Text
     parameters: ZeroShotParameters
 
 

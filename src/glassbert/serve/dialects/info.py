@@ -98,7 +98,7 @@ async def metrics(call: Call, asked: None) -> Reply:
 
 
 async def openapi(call: Call, asked: None) -> Reply:
-    return json_reply(describe(all_routes()))
+    return json_reply(describe(all_routes(), has_keys=bool(call.record.client)))
 
 
 async def health(call: Call, asked: None) -> Reply:

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from glassbert.serve.call import Call, Reply, json_reply
 from glassbert.serve.dialects.answers import shaped
 from glassbert.serve.dialects.native import row_json, searched
+from glassbert.serve.dialects.types import Some
 from glassbert.serve.http.problems import KSERVE, empty, invalid
 from glassbert.serve.questions import Question
 from glassbert.serve.routes import Route
@@ -23,7 +24,7 @@ class Tensor(Struct):
 
 
 class InferRequest(Struct):
-    inputs: list[Tensor]
+    inputs: Some[Tensor]
     id: str | None = None
 
 

@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 
 from glassbert.serve.call import Call, Reply, check_items
 from glassbert.serve.dialects import hugging_face, tei
+from glassbert.serve.dialects.types import Some
 from glassbert.serve.http.body import decode
 from glassbert.serve.http.problems import TEI, invalid
 from glassbert.serve.routes import Handler, Route
@@ -25,7 +26,7 @@ class Body(Struct):
 
 
 class Instances(Struct):
-    instances: list[dict[str, Any]]
+    instances: Some[dict[str, Any]]
 
 
 class Predictions(Struct):

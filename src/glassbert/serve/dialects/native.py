@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from glassbert.errors import UserError
 from glassbert.serve.call import Call, Reply, json_reply
+from glassbert.serve.dialects.types import Some, Text
 from glassbert.serve.http.problems import NATIVE, Problem, invalid
 from glassbert.serve.questions import Question
 from glassbert.serve.routes import Handler, Route
@@ -33,7 +34,7 @@ class Item(Struct):
 class Asked(Struct):
     """What every request of this dialect has."""
 
-    inputs: str | Item | list[str | Item | list[str]]
+    inputs: Text | Item | Some[Text | Item | Some[Text]]
     model: str | None = None
     on_long: OnLong | None = None
 

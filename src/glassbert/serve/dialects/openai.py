@@ -6,7 +6,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from glassbert.serve.call import Call, Reply, json_reply
-from glassbert.serve.dialects.answers import Texts, base64_of, check_dimensions, shaped, texts_of
+from glassbert.serve.dialects.answers import base64_of, check_dimensions, shaped, texts_of
+from glassbert.serve.dialects.types import TextsOrIds
 from glassbert.serve.http.problems import OPENAI
 from glassbert.serve.routes import Route
 
@@ -14,7 +15,7 @@ _STARTED_AT = int(time.time())
 
 
 class EmbeddingsRequest(Struct):
-    input: Texts
+    input: TextsOrIds
     model: str | None = None
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = None

@@ -12,8 +12,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from glassbert.errors import UserError
 from glassbert.serve.call import Call, Reply, check_items, json_reply
 from glassbert.serve.dialects.answers import (
-    Id,
-    Texts,
     check_dimensions,
     own_task,
     rank_scores,
@@ -22,6 +20,7 @@ from glassbert.serve.dialects.answers import (
     texts_of,
 )
 from glassbert.serve.dialects.cohere import RerankDocuments, rerank_documents
+from glassbert.serve.dialects.types import Id, Some, Text, TextsOrIds
 from glassbert.serve.http.problems import TEI, Problem, empty, invalid
 from glassbert.serve.routes import Route
 from glassbert.serve.settings import OnLong
@@ -50,23 +49,23 @@ class Common(Struct, kw_only=True):
 
 
 class EmbedRequest(Common, kw_only=True):
-    inputs: Texts
+    inputs: TextsOrIds
     normalize: bool = True
     dimensions: int | None = None
 
 
 class EmbedAllRequest(Common, kw_only=True):
-    inputs: Texts
+    inputs: TextsOrIds
 
 
 class PredictRequest(Common, kw_only=True):
-    inputs: str | list[str | list[str]]
+    inputs: Text | Some[Text | Some[Text]]
     raw_scores: bool = False
 
 
 class RerankRequest(Common, kw_only=True):
-    query: str
-    texts: list[str] | UnsetType = UNSET
+    query: Text
+    texts: Some[Text] | UnsetType = UNSET
     documents: list[Any] | UnsetType = UNSET
     raw_scores: bool = False
     return_text: bool = False
@@ -76,8 +75,8 @@ class RerankRequest(Common, kw_only=True):
 
 
 class Sentences(Struct):
-    source_sentence: str
-    sentences: list[str]
+    source_sentence: Text
+    sentences: Some[Text]
 
 
 class SimilarityRequest(Struct):
@@ -86,13 +85,13 @@ class SimilarityRequest(Struct):
 
 
 class TokenizeRequest(Struct):
-    inputs: str | list[str]
+    inputs: Text | Some[Text]
     add_special_tokens: bool = True
     prompt_name: str | None = None
 
 
 class DecodeRequest(Struct):
-    ids: list[Id | list[Id]]
+    ids: Some[Id | Some[Id]]
     skip_special_tokens: bool = True
 
 
