@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +134,16 @@ def test_no_conclusion_is_drawn_from_parts_that_do_not_add_up(tmp_path: Path) ->
         found.ranked()
     assert "no conclusion" in str(found)
     assert 'class="for"' not in found.to_html()
+
+
+@pytest.mark.parametrize(("gap", "is_conclusive"), [(0.0, True), (0.05, True), (0.051, False), (0.5, False)])
+def test_the_limit_of_a_conclusion_is_five_percent(gap: float, is_conclusive: bool, tmp_path: Path) -> None:
+    one = explained("classify", tmp_path)
+    found = one.model.why(one.item, steps=2)
+    assert found.completeness is not None
+    judged = replace(found, completeness=replace(found.completeness, gap=gap))
+    assert judged.is_conclusive == is_conclusive
+    assert bool(judged.refusal) != is_conclusive
 
 
 def test_steps_double_until_the_parts_add_up(tmp_path: Path) -> None:
