@@ -116,6 +116,7 @@ def test_every_inference_answer_says_what_was_read(client: Client) -> None:
     headers = response.headers
     assert headers["x-request-id"] == "abc"
     assert headers["x-compute-tokens"] == "43"
+    assert headers["x-compute-characters"] == "121"
     assert (headers["x-truncated"], headers["x-windows"]) == ("1", "2")
     assert headers["x-compute-type"] == "cpu"
     for name in ("compute", "total", "tokenization", "queue", "inference"):
@@ -339,5 +340,8 @@ def test_metrics_have_the_names_of_tei_and_count_right(client: Client) -> None:
     failures = value('te_request_failure{err="model_type"}')
     client.post("/models/fill/predict", {"inputs": "a"})
     assert value('te_request_failure{err="model_type"}') == failures + 1
+    too_many = value('te_request_failure{err="batch_size"}')
+    client.post("/models/fill/embed", {"inputs": ["a"] * 2049})
+    assert value('te_request_failure{err="batch_size"}') == too_many + 1
     assert value("te_queue_size") == 0
     assert value('te_request_duration_bucket{le="+Inf"}') == value("te_request_duration_count")

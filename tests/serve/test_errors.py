@@ -229,6 +229,8 @@ def test_a_text_on_which_the_model_fails_is_424_with_its_place_and_no_reason(fol
         response = Client(front).post("/embed", {"inputs": ["a", "b c d e f g"]})
         assert response.status == 424
         assert response.json()["error"] == "$.inputs[1]: the model has no answer for this text"
+        other = Client(front).post("/v2/embed", {"texts": ["a", "b c d e f g"]})
+        assert other.json()["message"].startswith("$.texts[1]")
         assert "secret" not in server.lines.getvalue()
 
 

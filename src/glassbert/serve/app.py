@@ -77,6 +77,8 @@ class Endpoint:
         metrics, reason = self.service.metrics, _REASONS.get(problem.status)
         if problem.code == "wrong_task":
             reason = "model_type"
+        elif problem.code == "batch_size":
+            reason = "batch_size"
         elif problem.kind == "Tokenizer":
             reason = "tokenization"
         if problem.code == "deadline":

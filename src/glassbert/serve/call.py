@@ -8,7 +8,7 @@ import orjson
 
 from glassbert.inference.decode import DecodeSettings
 from glassbert.serve.http.log import Record
-from glassbert.serve.http.problems import Dialect, Problem, empty, invalid
+from glassbert.serve.http.problems import Dialect, Problem, empty
 from glassbert.serve.questions import (
     EmbedQuestion,
     FillQuestion,
@@ -19,7 +19,7 @@ from glassbert.serve.questions import (
 )
 from glassbert.serve.rows import AnyRow, Row
 from glassbert.serve.served import Served
-from glassbert.serve.service import Answer, Asker, Receive, Service
+from glassbert.serve.service import Answer, Asker, Receive, Service, num_characters
 from glassbert.serve.settings import OnLong
 from glassbert.text.truncate import Keep
 
@@ -124,7 +124,7 @@ class Call:
     ) -> list[AnyRow]:
         """Return the rows of all items."""
         answer = await self.ask(task, question, items, field)
-        rows = await answer.rows()
+        rows = await answer.rows(field)
         self.note(answer, rows)
         return rows
 
@@ -135,6 +135,7 @@ class Call:
         self.task = task
         check_items(items, self.service.settings.max_texts, field)
         self.record.numbers["texts"] = len(items)
+        self.record.numbers["characters"] = sum(map(num_characters, items))
         self.service.metrics.requests.add(method=self.method)
         self.service.metrics.count_texts(task, len(items))
         asker = Asker(self.record.client or self.record.peer, self.receive, patience(self.headers))
@@ -197,9 +198,8 @@ def check_items(items: Sequence[Any], max_texts: int, field: str) -> None:
     if not items:
         raise empty(f"$.{field}")
     if len(items) > max_texts:
-        raise invalid(
-            f"{len(items)} texts; expected at most {max_texts}; send them in several requests", f"$.{field}"
-        )
+        message = f"{len(items)} texts; expected at most {max_texts}; send them in several requests"
+        raise Problem(422, "Validation", message, f"$.{field}", code="batch_size")
     for index, item in enumerate(items):
         texts = (item,) if isinstance(item, str) else item
         if not texts or any(isinstance(text, str) and not text for text in texts):

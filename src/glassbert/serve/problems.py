@@ -5,8 +5,12 @@ from glassbert.serve.queue import Overloaded
 from glassbert.serve.tickets import Abandoned, Expired, Failure, Unanswerable
 
 
-def problem_of(failure: Failure) -> Problem:
-    """Return the refusal for a failure."""
+def problem_of(failure: Failure, field: str = "inputs") -> Problem:
+    """Return the refusal for a failure.
+
+    Args:
+        field: Of the request, where the texts were.
+    """
     if isinstance(failure, Overloaded):
         seconds = failure.retry_after_s
         message = (
@@ -20,7 +24,7 @@ def problem_of(failure: Failure) -> Problem:
         message = "the deadline passed before the answer was there; send less at once, or allow more time"
         return Problem(504, "Overloaded", message, code="deadline", headers={"x-should-retry": "false"})
     if isinstance(failure, Unanswerable):
-        where = f"$.inputs[{failure.args[0]}]" if failure.args else None
+        where = f"$.{field}[{failure.args[0]}]" if failure.args else None
         return Problem(424, "Backend", "the model has no answer for this text", where, code="model_failed")
     assert not isinstance(failure, Abandoned)
     return unavailable("the server is stopping, or lost a compute thread; try again")

@@ -113,7 +113,7 @@ class Service:
             should_stream: Whether rows are wanted one by one; a text that fails then ends only its row.
         """
         loop = asyncio.get_running_loop()
-        guess = sum(_num_characters(item) for item in items) // CHARACTERS_PER_TOKEN
+        guess = sum(num_characters(item) for item in items) // CHARACTERS_PER_TOKEN
         is_small = len(items) <= 4
         try:
             self.queue.check(
@@ -208,12 +208,16 @@ class Answer:
             stops_at_error=not should_stream,
         )
 
-    async def rows(self) -> list[AnyRow]:
-        """Return the row of each text; raise `Problem` if there is none."""
+    async def rows(self, field: str = "inputs") -> list[AnyRow]:
+        """Return the row of each text; raise `Problem` if there is none.
+
+        Args:
+            field: Of the request, where the texts were.
+        """
         async with self._watching() as until:
             await until(lambda: self.ticket.is_over)
         if self.ticket.error:
-            raise problem_of(self.ticket.error)
+            raise problem_of(self.ticket.error, field)
         return [part.row for part in self.ticket.parts]
 
     async def stream(self) -> AsyncIterator[AnyRow | None]:
@@ -284,7 +288,8 @@ async def _leaves(receive: Receive) -> None:
         pass
 
 
-def _num_characters(item: Any) -> int:
+def num_characters(item: Any) -> int:
+    """Return the characters of an item; an id counts as many as a token usually has."""
     if isinstance(item, str):
         return len(item)
     return sum(len(part) if isinstance(part, str) else CHARACTERS_PER_TOKEN for part in item)
