@@ -120,7 +120,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
     capsys.readouterr()
     with disk(kind, tmp_path / "disk", 1_000_000) as small:
         small.fill(8_000)
-        error = fails(capsys, 2, bert, small.folder / "out")
+        error = fails(capsys, 1, bert, small.folder / "out")
         assert "No space left on device" in error
         small.clear()
         assert list(small.folder.iterdir()) == []

@@ -1,4 +1,5 @@
 import io
+import errno
 import json
 import sys
 from pathlib import Path
@@ -196,10 +197,24 @@ def test_how_the_columns_were_read_is_reported(
 
 
 def test_a_result_is_printed_even_if_its_report_cannot_be_written(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(path: Path, evaluation: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("glassbert.reports.page.write_report", no_room)
+    arguments = ["evaluate", str(folder), data(tmp_path, "a\tyes"), "--json"]
+    assert main([*arguments, "--report", str(tmp_path / "report.html")]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["examples"] == 1
+    assert "report.html" in captured.err.splitlines()[-1]
+
+
+def test_a_report_below_a_file_is_refused_before_any_work(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["evaluate", str(folder), data(tmp_path, "a\tyes"), "--json"]
-    assert main([*arguments, "--report", str(tmp_path / "data.tsv" / "report.html")]) != 0
+    assert main([*arguments, "--report", str(tmp_path / "data.tsv" / "report.html")]) == 2
     captured = capsys.readouterr()
-    assert json.loads(captured.out)["examples"] == 1
+    assert captured.out == ""
     assert "data.tsv" in captured.err.splitlines()[-1]

@@ -68,5 +68,5 @@ def test_only_a_model_with_the_heads_of_the_objective_is_measured() -> None:
 
 
 def test_a_share_beyond_1_is_refused() -> None:
-    with pytest.raises(UserError, match=r"short_prob=2.0; expected a share from 0 to 1"):
+    with pytest.raises(UserError, match=r"short_prob=2.0; expected a number of at least 0 and at most 1"):
         ObjectiveSettings(short_prob=2.0)
