@@ -7,7 +7,7 @@ from glassbert.errors import UserError
 from glassbert.heads import HEADS, PARTS, Part
 from glassbert.heads import Head as Head
 from glassbert.ranges import Range, ShareBelowOne, VocabularySize
-from glassbert.typed import check_fields
+from glassbert.typed import check_fields, shown
 
 Activation = Literal["gelu", "gelu_new", "relu", "silu"]
 NormPosition = Literal["post", "pre"]
@@ -110,7 +110,9 @@ class ModelConfig:
     """How classification logits are read; single label when absent."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_fields(self, but=("head",))  # the table of heads may have got one more
+        if self.head not in HEADS:
+            raise UserError(f"head={shown(self.head)}; expected one of {', '.join(HEADS)}")
         if HEADS[self.head].has_labels and not self.labels:
             raise UserError(f"a {self.head} head needs at least one label; none was given")
         if len(set(self.labels)) != len(self.labels):

@@ -48,6 +48,8 @@ PROCESSES = Range(1, 1024)
 MINUTES = Range(0, 10**7)
 VOCABULARY_SIZE = Range(1, 2**24)
 BEAM = Range(1, 1000)
+PORT = Range(0, 65_535)
+SECONDS = Range(0, 86_400)
 LENGTH_PENALTY = Range(-100, 100)
 TEMPERATURE = Range(1e-4, 1e4)
 
@@ -69,6 +71,10 @@ Beam = Annotated[int, BEAM]
 """Hypotheses of one sequence."""
 Seed = Annotated[int, SEED]
 """Starts a random sequence."""
+SecondsAboveZero = Annotated[float, Range(0, 86_400, has_low=False)]
+"""A time that something may take."""
+Bytes = Annotated[int, Range(1, 2**40)]
+"""A size in memory or on disk."""
 Rate = Annotated[float, Range(0, 10, has_low=False)]
 """A learning rate; any higher one would only lose the weights."""
 Epochs = Annotated[float, Range(0, 10_000, has_low=False)]

@@ -3,7 +3,7 @@
 Ranges of numbers are part of the hints; see `ranges`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -85,17 +85,18 @@ def check_keys(
             raise error(f"unknown key {name}.{key}; {hint}")
 
 
-def check_fields(settings: Any, table: str = "") -> None:
+def check_fields(settings: Any, table: str = "", *, but: Collection[str] = ()) -> None:
     """Refuse a dataclass with a number outside its range, or with a choice that does not exist.
 
     Every settings class calls it in `__post_init__`: what Python code passes is checked like a recipe.
 
     Args:
         table: Name of its table, for messages.
+        but: Fields that are not checked here, such as choices that others may add to.
     """
     prefix = f"{table}." if table else ""
     for name, hint in hints_of(type(settings)).items():
-        if _is_bounded(hint):
+        if _is_bounded(hint) and name not in but:
             typed(getattr(settings, name), hint, f"{prefix}{name}")
 
 

@@ -97,7 +97,9 @@ def test_a_signal_while_writing_leaves_nothing_half_written(
     assert capsys.readouterr().err.splitlines()[-1].startswith("glassbert: ")
 
 
-PRINTING = [name for name in ARGUMENTS if name not in ("demo", "serve", "open", "lab", "trace diff", "doctor")]
+PRINTING = [
+    name for name in ARGUMENTS if name not in ("demo", "serve", "open", "lab", "trace diff", "doctor")
+]
 
 
 @pytest.mark.parametrize("name", [name for name in PRINTING if not VERBS[name].outputs])

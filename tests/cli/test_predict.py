@@ -1,5 +1,5 @@
-import io
 import errno
+import io
 import json
 import sys
 from pathlib import Path

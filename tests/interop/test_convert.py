@@ -109,7 +109,8 @@ def test_a_folder_that_holds_something_is_not_written_over(tmp_path: Path) -> No
         convert(theirs, tmp_path / "ours")
     assert (tmp_path / "ours" / "thesis.txt").read_text() == "precious"
     convert(theirs, tmp_path / "ours", overwrite=True)
-    assert not (tmp_path / "ours" / "thesis.txt").exists()
+    assert (tmp_path / "ours" / "thesis.txt").read_text() == "precious"
+    assert load(tmp_path / "ours")
 
 
 def test_a_failed_conversion_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -148,7 +149,7 @@ def test_what_a_model_knows_of_its_task_comes_along(tmp_path: Path) -> None:
 def test_a_folder_is_not_replaced_by_what_is_made_of_a_model_inside_it(tmp_path: Path) -> None:
     best = save_oracle(make_oracle("BertModel"), tmp_path / "run" / "best")
     for out in (tmp_path / "run", best):
-        with pytest.raises(UserError, match="contains the model to read"):
+        with pytest.raises(UserError, match="which is read"):
             convert(best, out, overwrite=True)
     assert (best / "config.json").is_file()
 

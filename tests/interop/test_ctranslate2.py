@@ -77,7 +77,7 @@ def test_an_export_can_be_quantised_and_replaced(tmp_path: Path) -> None:
         export_ctranslate2(network, PIECES, tmp_path / "model")
     export_ctranslate2(network, PIECES, tmp_path / "model", quantization="int8", overwrite=True)
     names = sorted(path.name for path in (tmp_path / "model").iterdir())
-    assert names == ["config.json", "model.bin", "shared_vocabulary.json"]
+    assert names == [".glassbert-files.json", "config.json", "model.bin", "shared_vocabulary.json"]
     with pytest.raises(UserError, match="CTranslate2 refuses to convert"):
         export_ctranslate2(network, PIECES, tmp_path / "other", quantization="int3")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -1,9 +1,20 @@
 """`open`: the glass-box page."""
 
 import webbrowser
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from glassbert.ranges import PORT
 
 
-def open_page(model: str = "demo", /, *, port: int = 0, no_browser: bool = False) -> int:
+def open_page(
+    model: str = "demo",
+    /,
+    *,
+    port: Annotated[int, Parameter(validator=PORT)] = 0,
+    no_browser: bool = False,
+) -> int:
     """Open a page on which a model is a glass box: every number of a pass, and the sum that made it.
 
     Args:

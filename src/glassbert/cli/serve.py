@@ -11,6 +11,7 @@ from cyclopts.config import Env
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.output import print_json, remark
 from glassbert.errors import UserError
+from glassbert.ranges import PORT, SECONDS
 from glassbert.serve.settings import ServeSettings
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ class NetworkOptions:
 
     host: str = "127.0.0.1"
     """Address to listen on; another than this machine's own needs keys."""
-    port: Annotated[int, Parameter(env_var=("GLASSBERT_PORT", "PORT", "AIP_HTTP_PORT"))] = 8080
+    port: Annotated[int, Parameter(env_var=("GLASSBERT_PORT", "PORT", "AIP_HTTP_PORT"), validator=PORT)] = (
+        8080
+    )
     """Port to listen on; 0 takes a free one."""
     api_key_file: Path | None = None
     """File of API keys, one per line; the variable API_KEY may hold one instead."""
@@ -41,9 +44,9 @@ class NetworkOptions:
     """Names in the Host header that are answered, beside those of this machine."""
     open_metrics: bool = False
     """Show /metrics without a key."""
-    drain_delay: float = 0.0
+    drain_delay: Annotated[float, Parameter(validator=SECONDS)] = 0.0
     """Seconds to keep accepting after SIGTERM, until load balancers have noticed."""
-    drain_timeout: float = 25.0
+    drain_timeout: Annotated[float, Parameter(validator=SECONDS)] = 25.0
     """Seconds that accepted requests have to be answered."""
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.output import print_json, remark
@@ -13,6 +13,7 @@ from glassbert.glassbox.accounting_notes import Language
 from glassbert.model_names import model_folder
 from glassbert.outputs import check_files
 from glassbert.parsing import FormatError, parse_json
+from glassbert.ranges import COUNT
 
 if TYPE_CHECKING:
     from glassbert.glassbox.trace.trace import Trace
@@ -79,7 +80,9 @@ def trace(
 
 
 @app.command
-def diff(first: Path, second: Path, /, *, top: int = 12, json: bool = False) -> None:
+def diff(
+    first: Path, second: Path, /, *, top: Annotated[int, Parameter(validator=COUNT)] = 12, json: bool = False
+) -> None:
     """Show where two saved traces part: of two texts, of two models, or of two moments of a training.
 
     Args:

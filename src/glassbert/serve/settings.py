@@ -1,9 +1,10 @@
 """What can be set about a server. Each field is an option of `serve` and has a twin in the environment."""
 
-from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from glassbert.errors import UserError
+from glassbert.ranges import PROCESSES, Bytes, Count, Range, SecondsAboveZero
+from glassbert.typed import check_fields
 
 OnLong = Literal["truncate", "window", "error"]
 """What becomes of a text that is too long for the model."""
@@ -13,37 +14,32 @@ OnLong = Literal["truncate", "window", "error"]
 class ServeSettings:
     """How models are served."""
 
-    threads: int | None = None
+    threads: Annotated[int, PROCESSES] | None = None
     """Compute threads; one for each core that this process may use when absent."""
     on_long: OnLong = "truncate"
     """Of a text that is too long: truncate it as the model was trained, read it in windows, or refuse it."""
     exact: bool = False
     """Compute each text alone, so that its answer is the same to the last bit whatever else is asked."""
-    timeout: float = 10.0
+    timeout: SecondsAboveZero = 10.0
     """Seconds that a request may take beyond its own work, unless its headers name a shorter time."""
-    max_timeout: float = 120.0
+    max_timeout: SecondsAboveZero = 120.0
     """Seconds that any request may take."""
-    max_wait: float = 2.0
+    max_wait: SecondsAboveZero = 2.0
     """Seconds that a request of up to 4 texts may be expected to wait; beyond it gets 429 at once."""
-    batch_ms: float = 100.0
+    batch_ms: Annotated[float, Range(0, 10**6, has_low=False)] = 100.0
     """Milliseconds that a batch should take at most; its size follows from the measured speed."""
-    batch_tokens: int | None = None
+    batch_tokens: Count | None = None
     """Tokens of a batch; measured when the server starts when absent."""
-    max_texts: int = 2048
+    max_texts: Count = 2048
     """Texts of a request."""
-    max_body_bytes: int = 8 * 1024 * 1024
+    max_body_bytes: Bytes = 8 * 1024 * 1024
     """Bytes of a request's body."""
-    max_queued_bytes: int = 64 * 1024 * 1024
+    max_queued_bytes: Bytes = 64 * 1024 * 1024
     """Bytes of all bodies that are being worked on."""
-    max_characters: int = 400_000
+    max_characters: Count = 400_000
     """Characters of a text that is read in windows."""
-    max_windows: int = 64
+    max_windows: Count = 64
     """Windows of a text."""
 
     def __post_init__(self) -> None:
-        if self.on_long not in get_args(OnLong):
-            raise UserError(f"on_long={self.on_long!r}; expected one of {', '.join(get_args(OnLong))}")
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, int | float) and not isinstance(value, bool) and value <= 0:
-                raise UserError(f"{field.name}={value}; expected more than 0")
+        check_fields(self)
