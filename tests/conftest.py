@@ -1,11 +1,18 @@
 """Fixtures that tests of several packages share."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 # Before torch is imported: two threads that wait for each other on a busy machine are slower than one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell lets its background jobs ignore these, and what is ignored stays so: the tests send them.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
