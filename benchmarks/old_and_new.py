@@ -1,6 +1,6 @@
 """Is a source tree as fast as another one? Encode, pre-train and fine-tune with both, in turns.
 
-    python benchmarks/old_and_new.py OLD_CHECKOUT [NEW_CHECKOUT] [--rounds 7]
+    python benchmarks/old_and_new.py OLD_CHECKOUT [NEW_CHECKOUT] [--rounds 7] [--only pretrain ...]
 
 Each tree runs in processes of its own, one at a time; medians and their ratio are printed. Training speed is
 what the run itself measured (speed.jsonl). Data: ../shared/data.
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from same_numbers import HERE, TASKS, make_inputs
 
+WORK = ("encode", "pretrain", "finetune")
 ENCODE = """
 import sys, time, torch
 import glassbert as gb
@@ -101,6 +102,7 @@ def main() -> int:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path, nargs="?", default=HERE)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", nargs="+", choices=WORK, default=WORK)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         inputs = Path(name) / "inputs"
@@ -116,7 +118,7 @@ def main() -> int:
             work.mkdir()
             trees.append(Tree(folder, inputs, work))
             trees[-1].prepare()
-        for what in ("encode", "pretrain", "finetune"):
+        for what in arguments.only:
             found: list[list[float]] = [[], []]
             for number in range(arguments.rounds):
                 for index in (0, 1) if number % 2 else (1, 0):
@@ -125,7 +127,8 @@ def main() -> int:
             ratios = sorted(n / o for o, n in zip(*found, strict=True))
             print(
                 f"{what:<10} old {old:10,.0f}  new {new:10,.0f} tokens/s  ratio {new / old:.3f}"
-                f"  (pairs {ratios[0]:.3f} to {ratios[-1]:.3f})"
+                f"  (pairs {ratios[0]:.3f} to {ratios[-1]:.3f})",
+                flush=True,
             )
     return 0
 
