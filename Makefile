@@ -34,7 +34,7 @@ demo: $(INSTALLED)  ## Walk through most of it, on built-in text
 	$(BIN)/glassbert demo
 
 page:  ## Build the glass-box page (needs Node 20 or newer)
-	cd web && npm ci --no-audit --no-fund && npm run build
+	cd web && npm install --no-save --no-audit --no-fund && npm run build
 
 check: $(DEV_INSTALLED)  ## Formatting, lint, types, spelling
 	$(BIN)/ruff format --check .

@@ -31,7 +31,9 @@ class PageHook(BuildHookInterface):
             )
             return
         environment = {**os.environ, "PATH": f"{node}{os.pathsep}{os.environ.get('PATH', '')}"}
-        for command in (["npm", "ci", "--no-audit", "--no-fund"], ["npm", "run", "build"]):
+        # Not `npm ci`: a registry without the packages of other platforms makes it refuse the lock file.
+        install = ["npm", "install", "--no-save", "--no-audit", "--no-fund"]
+        for command in (install, ["npm", "run", "build"]):
             done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True)
             if done.returncode:
                 lines = (done.stderr or done.stdout).strip().splitlines()
