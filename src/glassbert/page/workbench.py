@@ -78,19 +78,16 @@ class Workbench:
         self._traces[key] = found
         while sum(one.nbytes for one in self._traces.values()) > CACHE_BYTES and len(self._traces) > 1:
             self._traces.popitem(last=False)
-        shown = {
-            **found.to_json(),
-            "model": {"sha256": found.model_sha256},
-        }  # its folder is nobody's business
-        return {"id": key, **shown, "places": answer_of(self.model, found)}
+        # Without the folder: no answer names a path of the disk.
+        model = {"sha256": found.model_sha256}
+        return {"id": key, **found.to_json(), "model": model, "places": answer_of(self.model, found)}
 
     def tensor(self, key: str, name: str, index: tuple[int, ...]) -> bytes:
         """Return a tensor, or its part at the first indices, as a safetensors file."""
-        found = self._trace(key)
-        shape = found.step(name).shape if name in found else found[name].shape
-        if len(index) > len(shape) or any(not 0 <= i < n for i, n in zip(index, shape, strict=False)):
-            raise UserError(f"{name}: the slice {index} does not fit the shape {shape}")
-        return save({name: np.ascontiguousarray(found[(name, *index)])})
+        whole = self._trace(key)[name]
+        if len(index) > whole.ndim or any(i >= n for i, n in zip(index, whole.shape, strict=False)):
+            raise UserError(f"{name}: the slice {index} does not fit the shape {whole.shape}")
+        return save({name: np.ascontiguousarray(whole[index])})
 
     def rows(self, key: str, side: str, token: int) -> bytes:
         """Return the row of one token after every step that has a row for it.
@@ -126,7 +123,7 @@ class Workbench:
         """Return why the model gives its answer."""
         if isinstance(self.model, Translator):
             raise UserError("a translation cannot be explained yet; look at the decoder's attention instead")
-        return {**self.model.why(item_of(self.model, text, pair), method=method, target=target).to_json()}
+        return self.model.why(item_of(self.model, text, pair), method=method, target=target).to_json()
 
     def health(self) -> dict[str, Any]:
         """Return the doctor's verdicts on the model."""
