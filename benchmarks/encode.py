@@ -1,10 +1,13 @@
-"""Packed encoding against transformers, onnxruntime, openvino, ctranslate2: same texts and weights, fp32.
+"""Packed encoding against transformers, onnxruntime, openvino, ctranslate2: same texts and weights.
 
 Every engine runs in a process of its own, which sleeps while another is measured; rounds are interleaved and
 medians compared. Each peer gets the texts sorted by length and may choose its best batch size. The limit is
 what the machine's matrix product alone would take for the linear layers, measured in the same rounds.
 
-    python benchmarks/encode.py [CORPUS.jsonl.gz] [--rounds 7] [--only 6x384]
+With --precision int8, our int8 is compared with our fp32 and the int8 of onnxruntime and ctranslate2. The
+peers quantise their inputs as they come, as we do; onnxruntime may choose its graph with or without fusion.
+
+    python benchmarks/encode.py [CORPUS.jsonl.gz] [--precision int8] [--rounds 7] [--only 6x384]
 """
 
 import argparse
@@ -16,8 +19,9 @@ import random
 import shutil
 import statistics
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +53,8 @@ class Case:
         return 2 * num_tokens * self.num_layers * 12 * self.width**2
 
 
+# Wanted of int8, by what the CPU has: times our fp32, times the best int8 of a peer.
+INT8_TARGETS = {"AVX2": (1.6, 1.0), "AVX512": (2.0, 1.25)}
 CASES = (Case(6, 384, 12, 512, target=1.1), Case(12, 768, 12, 96, target=1.0))
 
 
@@ -62,7 +68,7 @@ def read_sentences(corpus: Path, count: int) -> list[str]:
     return random.Random(SEED).sample(sentences, count)
 
 
-def prepare(case: Case, texts: list[str], folder: Path) -> list[list[int]]:
+def prepare(case: Case, texts: list[str], folder: Path, precision: str) -> list[list[int]]:
     """Write one random model in every engine's form; return the token ids of the texts, shortest first."""
     import torch
     import transformers
@@ -88,11 +94,16 @@ def prepare(case: Case, texts: list[str], folder: Path) -> list[list[int]]:
     write_model(new_bert(ModelConfig(encoder=shape, has_pooler=True), seed=SEED), tokenizer, folder, run={})
     oracle = transformers.BertModel.from_pretrained(folder).eval()
     export_onnx(oracle, folder / "model.onnx")
+    if precision == "int8":
+        quantise_onnx(case, folder)
     # ctranslate2's converter asks for a key that transformers 5 no longer keeps; our config.json has it.
     transformers.BertConfig.position_embedding_type = "absolute"
     import ctranslate2.converters
 
-    ctranslate2.converters.TransformersConverter(str(folder)).convert(str(folder / "ctranslate2"))
+    kind = "int8" if precision == "int8" else None
+    ctranslate2.converters.TransformersConverter(str(folder)).convert(
+        str(folder / "ctranslate2"), quantization=kind
+    )
     torch.set_num_threads(THREADS)
     return sorted((encoding.ids for encoding in tokenizer.encode_batch(texts)), key=len)
 
@@ -124,6 +135,21 @@ def export_onnx(oracle: Any, path: Path) -> None:
         )
 
 
+def quantise_onnx(case: Case, folder: Path) -> None:
+    """Write onnxruntime's own int8 form of the graph, as exported and with its fusions for BERT."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxruntime.transformers import optimizer
+    from onnxruntime.transformers.fusion_options import FusionOptions
+
+    fused = optimizer.optimize_model(
+        str(folder / "model.onnx"), "bert", case.num_heads, case.width, FusionOptions("bert")
+    )
+    fused.save_model_to_file(str(folder / "fused.onnx"))
+    for name in ("model", "fused"):
+        source, target = folder / f"{name}.onnx", folder / f"{name}.int8.onnx"
+        quantize_dynamic(source, target, per_channel=True, weight_type=QuantType.QInt8)
+
+
 def padded_batches(ids: list[list[int]], size: int) -> Iterator[tuple[Any, Any]]:
     """Yield (ids, mask) of ``size`` sequences each, padded to the longest of them."""
     import numpy as np
@@ -138,7 +164,7 @@ def padded_batches(ids: list[list[int]], size: int) -> Iterator[tuple[Any, Any]]
         yield padded, mask
 
 
-def glassbert_runs(folder: Path, ids: list[list[int]]) -> dict[str, Run]:
+def glassbert_runs(folder: Path, ids: list[list[int]], precision: Any = "float32") -> dict[str, Run]:
     import torch
 
     from glassbert.inference.engine import Engine
@@ -149,7 +175,8 @@ def glassbert_runs(folder: Path, ids: list[list[int]]) -> dict[str, Run]:
     network = load(folder).network
     encodings = [Encoding(list(s), [0] * len(s), [(0, 0)] * len(s), [], (), 0) for s in ids]
     random.Random(SEED).shuffle(encodings)  # ours sorts by itself
-    engine = Engine.of(network)
+    engine = Engine.of(network, precision=precision)
+    del network  # int8 needs it no longer
     return {"packed": lambda: engine.map(encodings, lambda out, batch, _: batch.layout.split(out.hidden))}
 
 
@@ -168,18 +195,29 @@ def transformers_runs(folder: Path, ids: list[list[int]]) -> dict[str, Run]:
     return {str(size): lambda size=size: run(size) for size in BATCH_SIZES}
 
 
-def onnxruntime_runs(folder: Path, ids: list[list[int]]) -> dict[str, Run]:
+def onnxruntime_runs(
+    folder: Path, ids: list[list[int]], files: tuple[str, ...] = ("model.onnx",)
+) -> dict[str, Run]:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
-    session = onnxruntime.InferenceSession(folder / "model.onnx", options, providers=["CPUExecutionProvider"])
 
-    def run(size: int) -> None:
-        for batch, mask in padded_batches(ids, size):
-            session.run(None, {"input_ids": batch, "attention_mask": mask})
+    def runs(file: str) -> Callable[[int], None]:
+        session = onnxruntime.InferenceSession(folder / file, options, providers=["CPUExecutionProvider"])
 
-    return {str(size): lambda size=size: run(size) for size in BATCH_SIZES}
+        def run(size: int) -> None:
+            for batch, mask in padded_batches(ids, size):
+                session.run(None, {"input_ids": batch, "attention_mask": mask})
+
+        return run
+
+    found: dict[str, Run] = {}
+    for file in files:
+        run = runs(file)
+        prefix = "" if len(files) == 1 else f"{file.split('.')[0]} "
+        found |= {f"{prefix}{size}": lambda size=size, run=run: run(size) for size in BATCH_SIZES}
+    return found
 
 
 def openvino_runs(folder: Path, ids: list[list[int]]) -> dict[str, Run]:
@@ -200,11 +238,11 @@ def openvino_runs(folder: Path, ids: list[list[int]]) -> dict[str, Run]:
     return {str(size): lambda size=size: run(size) for size in BATCH_SIZES}
 
 
-def ctranslate2_runs(folder: Path, ids: list[list[int]]) -> dict[str, Run]:
+def ctranslate2_runs(folder: Path, ids: list[list[int]], kind: str = "float32") -> dict[str, Run]:
     import ctranslate2
 
     encoder = ctranslate2.Encoder(str(folder / "ctranslate2"), device="cpu", intra_threads=THREADS,
-                                  inter_threads=1, compute_type="float32")  # fmt: skip
+                                  inter_threads=1, compute_type=kind)  # fmt: skip
 
     def run(size: int) -> None:
         for start in range(0, len(ids), size):
@@ -233,22 +271,32 @@ def gemm_runs(case: Case, num_tokens: int) -> dict[str, Run]:
     return {"gemm": run}
 
 
-ENGINES = {
-    "glassbert": glassbert_runs,
-    "transformers": transformers_runs,
-    "onnxruntime": onnxruntime_runs,
-    "openvino": openvino_runs,
-    "ctranslate2": ctranslate2_runs,
+FP32 = "glassbert fp32"
+INT8_GRAPHS = ("model.int8.onnx", "fused.int8.onnx")
+ENGINES: dict[str, dict[str, Callable[..., dict[str, Run]]]] = {
+    "float32": {
+        "glassbert": glassbert_runs,
+        "transformers": transformers_runs,
+        "onnxruntime": onnxruntime_runs,
+        "openvino": openvino_runs,
+        "ctranslate2": ctranslate2_runs,
+    },
+    "int8": {
+        "glassbert": partial(glassbert_runs, precision="int8"),
+        FP32: glassbert_runs,
+        "onnxruntime": partial(onnxruntime_runs, files=INT8_GRAPHS),
+        "ctranslate2": partial(ctranslate2_runs, kind="int8"),
+    },
 }
 
 
-def measure(case: Case, texts: list[str], num_rounds: int) -> bool:
-    """Print the table of one case; return whether its target was met."""
+def measure(case: Case, texts: list[str], num_rounds: int, precision: str) -> bool:
+    """Print the table of one case; return whether its targets were met."""
     folder = Path(tempfile.mkdtemp())
     try:
-        ids = prepare(case, texts, folder)
+        ids = prepare(case, texts, folder, precision)
         num_tokens = sum(map(len, ids))
-        workers = {name: Worker(make, folder, ids) for name, make in ENGINES.items()}
+        workers = {name: Worker(make, folder, ids) for name, make in ENGINES[precision].items()}
         workers["limit"] = Worker(gemm_runs, case, num_tokens)
         for worker in workers.values():
             worker.keep_best_variant()
@@ -256,8 +304,7 @@ def measure(case: Case, texts: list[str], num_rounds: int) -> bool:
         for _ in range(num_rounds):
             for name, worker in workers.items():
                 times[name].append(worker.measure(worker.variants[0]))
-        for worker in workers.values():
-            worker.close()
+        memory = {name: worker.close() for name, worker in workers.items()}
     finally:
         shutil.rmtree(folder)
     # The limit's products cover a whole number of batches; scale to the tokens of the texts.
@@ -267,31 +314,50 @@ def measure(case: Case, texts: list[str], num_rounds: int) -> bool:
     median = statistics.median(map(len, ids))
     print(f"\n{case.name}: {len(ids)} texts, {num_tokens:,} tokens, median {median:.0f}")
     print(f"GEMM limit {case.flops(num_tokens) / seconds['limit'] / 1e9:.0f} GFLOP/s\n")
-    print(f"{'engine':<14}{'version':<10}{'batch':>7}{'seconds':>9}{'tokens/s':>10}{'of limit':>9}")
+    print(f"{'engine':<16}{'version':<10}{'batch':>9}{'seconds':>9}{'tokens/s':>10}{'of limit':>9}{'MB':>7}")
     for name, value in sorted(seconds.items(), key=lambda item: item[1]):
-        version = "" if name == "limit" else importlib.metadata.version(name)
+        version = "" if name == "limit" else importlib.metadata.version(name.split()[0])
         batch = workers[name].variants[0]
         share = seconds["limit"] / value
-        print(f"{name:<14}{version:<10}{batch:>7}{value:>9.3f}{num_tokens / value:>10,.0f}{share:>9.2f}")
-    peers = {name: value for name, value in seconds.items() if name not in ("glassbert", "limit")}
+        line = f"{name:<16}{version:<10}{batch:>9}{value:>9.3f}{num_tokens / value:>10,.0f}{share:>9.2f}"
+        print(f"{line}{memory[name]:>7,.0f}")
+    peers = {name: value for name, value in seconds.items() if name not in ("glassbert", FP32, "limit")}
     best = min(peers, key=lambda name: peers[name])
-    ratio = statistics.median(b / a for a, b in zip(times["glassbert"], times[best], strict=True))
-    print(f"\nglassbert / best peer ({best}): {ratio:.2f}x (wanted {case.target:.2f}x)")
-    return ratio >= case.target
+    wanted = {best: case.target}
+    if precision == "int8":
+        of_fp32, of_peer = INT8_TARGETS[capability()]
+        wanted = {FP32: of_fp32, best: of_peer}
+    is_met = True
+    print()
+    for name, target in wanted.items():
+        ratio = statistics.median(b / a for a, b in zip(times["glassbert"], times[name], strict=True))
+        print(
+            f"glassbert / {'best peer, ' if name == best else ''}{name}: {ratio:.2f}x (wanted {target:.2f}x)"
+        )
+        is_met &= ratio >= target
+    return is_met
+
+
+def capability() -> str:
+    """Return the widest vectors that torch uses here: AVX2 or AVX512."""
+    import torch
+
+    return torch.backends.cpu.get_cpu_capability()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", nargs="?", type=Path, default=CORPUS)
+    parser.add_argument("--precision", choices=list(ENGINES), default="float32")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", choices=[case.name for case in CASES])
     arguments = parser.parse_args()
     import torch
 
-    print(f"{THREADS} threads, torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}")
+    print(f"{THREADS} threads, torch {torch.__version__}, {capability()}, {arguments.precision}")
     texts = read_sentences(arguments.corpus, max(case.num_texts for case in CASES))
     cases = [case for case in CASES if arguments.only in (None, case.name)]
-    met = [measure(case, texts[: case.num_texts], arguments.rounds) for case in cases]
+    met = [measure(case, texts[: case.num_texts], arguments.rounds, arguments.precision) for case in cases]
     print("\nall targets met" if all(met) else "\na target was missed")
 
 

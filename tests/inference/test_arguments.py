@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 import torch
 
+import glassbert as gb
 from glassbert.cli.main import main
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.parsing import json_text, parse_json
+from helpers.oracles import make_oracle, save_oracle
 
 TEXTS = ["one two three", "今天 天气", "four"]
 DEMO = load("demo", Model)
@@ -77,6 +79,35 @@ def test_what_others_set_in_torch_changes_no_result(state: str) -> None:
         assert np.array_equal(DEMO.embed(TEXTS), expected)
 
 
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tagger with a CRF, which has weights of its own."""
+    folder = tmp_path_factory.mktemp("tagger")
+    save_oracle(make_oracle("BertModel", num_hidden_layers=1), folder / "bert")
+    rows = '{"text": "a b", "spans": [{"start": 0, "end": 1, "label": "X"}]}\n' * 20
+    (folder / "rows.jsonl").write_text(rows)
+    gb.train("tag", model=folder / "bert", train=folder / "rows.jsonl", out=folder / "run", steps=1, crf=True)
+    return folder / "run"
+
+
+METHODS: dict[str, Callable[[Any], Any]] = {
+    "predict": lambda model: model.predict(["a b"]),
+    "why": lambda model: model.why("a b", target="a=X", method="occlusion").to_json(),
+    "heads": lambda model: model.why("a b", target="a=X", method="heads").to_json(),
+    "rollout": lambda model: model.why("a b", target="a=X", method="rollout").to_json(),
+    "trace": lambda model: model.trace("a b", grad=True)["grad.emb.out"].tolist(),
+    "doctor": lambda model: [one.check for one in gb.doctor(model).verdicts],
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("state", FOREIGN)
+def test_no_method_depends_on_what_others_set(state: str, method: str, tagger: Path) -> None:
+    expected = METHODS[method](load(tagger))
+    with FOREIGN[state]():
+        assert METHODS[method](load(tagger)) == expected
+
+
 def test_weights_that_overflow_never_reach_a_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,3 +156,16 @@ def test_a_forked_child_computes() -> None:
     _, status = os.waitpid(child, 0)
     timer.cancel()
     assert status == 0
+
+
+@pytest.mark.parametrize(
+    "item",
+    [None, 3, b"a", {1: "a"}, {"a"}, [None], ("a", 1), iter("a"), {}],
+    # Not repr: the address of an iterator would give each process another name.
+    ids=["none", "number", "bytes", "numbered", "set", "list", "tuple", "iterator", "empty"],
+)
+def test_an_item_that_is_none_is_refused(item: Any, tmp_path: Path) -> None:
+    model = load(save_oracle(make_oracle("BertForSequenceClassification"), tmp_path))
+    for ask in (lambda: model.predict([item]), lambda: model.why(item)):
+        with pytest.raises(UserError):
+            ask()

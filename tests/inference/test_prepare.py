@@ -24,12 +24,13 @@ def make() -> Bert:
 
 
 @pytest.mark.parametrize(
-    ("num_floats", "has_long_batches", "num_layers"), [(8, True, 0), (8, False, 12), (16, True, 12)]
+    ("plain_is_faster", "has_long_batches", "num_layers"),
+    [(True, True, 0), (True, False, 12), (False, True, 12)],
 )
 def test_onednn_where_it_pays_changes_no_answer_and_leaves_the_network_alone(
-    num_floats: int, has_long_batches: bool, num_layers: int, monkeypatch: pytest.MonkeyPatch
+    plain_is_faster: bool, has_long_batches: bool, num_layers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(onednn, "simd_width", lambda: num_floats)
+    monkeypatch.setattr(onednn, "plain_is_faster", lambda: plain_is_faster)
     network = make()
     twin = prepared(network, device=CPU, has_long_batches=has_long_batches)
     assert not any(isinstance(module, OneDnnLinear) for module in network.modules())
@@ -99,7 +100,7 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_precision_that_cannot_be_had_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match="precision='int4'; expected one of float32, bfloat16"):
+    with pytest.raises(UserError, match="precision='int4'; expected one of float32, bfloat16, int8"):
         prepared(make(), device=CPU, precision="int4", has_long_batches=True)  # type: ignore[arg-type]
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
     with pytest.raises(UserError, match="this GPU cannot compute in it; use 'float32'"):

@@ -7,7 +7,7 @@ Legend: B sequences still being written, W hypotheses of each, C candidates, t t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -90,6 +90,25 @@ class Hypothesis:
     """False when the longest length was reached before the end."""
 
 
+@dataclass(frozen=True)
+class BeamStep:
+    """What a search did in one step, for one sequence."""
+
+    ids: tuple[int, ...]
+    """The token of each candidate, likeliest first."""
+    parents: tuple[int, ...]
+    """Which of the hypotheses that went on from the step before each would continue."""
+    log_probs: tuple[float, ...]
+    """Of each candidate as a whole."""
+    kept: tuple[int, ...]
+    """The candidates that go on, in the order that `parents` of the next step counts them."""
+    ended: tuple[int, ...]
+    """The candidates that were set aside as targets."""
+
+
+OnStep = Callable[[BeamStep], None]
+
+
 @dataclass
 class _Search:
     """The state of one batch."""
@@ -103,6 +122,7 @@ class _Search:
     """(B, W, t)"""
     scores: Tensor
     """(B, W)"""
+    on_step: OnStep | None = None
     found: dict[int, list[Hypothesis]] = field(default_factory=dict)
 
     def advance(self, candidates: Candidates, step: int) -> tuple[Tensor, Tensor]:
@@ -114,11 +134,14 @@ class _Search:
             self._set_aside(leaves, candidates, step)
         if candidates.ids.size(1) == width:
             ids, parents, self.scores = candidates.ids, candidates.parents, candidates.scores
+            ranks = torch.arange(width)[None]
         else:
             # The best candidates that do not end. There are enough: each parent can end in one way only.
             kept = candidates.scores.masked_fill(is_end, -math.inf).topk(width, dim=1)
             ids, parents = candidates.ids.gather(1, kept.indices), candidates.parents.gather(1, kept.indices)
-            self.scores = kept.values
+            self.scores, ranks = kept.values, kept.indices
+        if self.on_step:
+            self.on_step(_beam_step(candidates, ranks, leaves))
         history = self.tokens.gather(1, parents[:, :, None].expand(-1, -1, self.tokens.size(2)))
         self.tokens = torch.cat([history, ids[:, :, None]], dim=2)
         return ids, parents
@@ -144,6 +167,17 @@ class _Search:
             score = self.settings.score(log_prob, step + 1)
             hypothesis = Hypothesis(ids_alone, score, log_prob, is_finished)
             self.found.setdefault(self.places[row], []).append(hypothesis)
+
+
+def _beam_step(candidates: Candidates, kept: Tensor, ended: Tensor) -> BeamStep:
+    """Return what happened to the first sequence of a batch."""
+    return BeamStep(
+        ids=tuple(candidates.ids[0].tolist()),
+        parents=tuple(candidates.parents[0].tolist()),
+        log_probs=tuple(candidates.scores[0].tolist()),
+        kept=tuple(kept[0].tolist()),
+        ended=tuple(ended[0].nonzero()[:, 0].tolist()),
+    )
 
 
 @dataclass(frozen=True)
@@ -198,8 +232,23 @@ class Decoder:
         ]
         return [sorted(each, key=lambda h: -h.score)[: settings.num_hypotheses] for each in by_source]
 
+    @torch.inference_mode()
+    def watch(
+        self, source: Sequence[int], settings: DecodeSettings
+    ) -> tuple[list[Hypothesis], list[BeamStep]]:
+        """Return the targets of one source, best first, and every step of the search."""
+        self._check(settings)
+        steps: list[BeamStep] = []
+        (found,) = self._decode_batch([source], [0], settings, 0, steps.append)
+        return sorted(found, key=lambda h: -h.score), steps
+
     def _decode_batch(
-        self, sources: Sequence[Sequence[int]], indices: list[int], settings: DecodeSettings, first_index: int
+        self,
+        sources: Sequence[Sequence[int]],
+        indices: list[int],
+        settings: DecodeSettings,
+        first_index: int,
+        on_step: OnStep | None = None,
     ) -> list[list[Hypothesis]]:
         config, device = self.network.config, self.device
         state = self.network.start(Batch.from_lists([sources[index] for index in indices]).to(device))
@@ -211,6 +260,7 @@ class Decoder:
             places=indices,
             tokens=torch.empty(len(indices), 1, 0, dtype=torch.int64, device=device),
             scores=torch.zeros(len(indices), 1, dtype=torch.float32, device=device),
+            on_step=on_step,
         )
         for step in range(search.last_step + 1):
             hidden = self.network.step(state, ids, parents)

@@ -3,7 +3,7 @@
 from typing import Literal, TypedDict
 
 Device = Literal["auto", "cpu", "cuda"]
-PrecisionName = Literal["float32", "bfloat16"]
+PrecisionName = Literal["float32", "bfloat16", "int8"]
 
 
 class Place(TypedDict):

@@ -1,10 +1,11 @@
 """Vectors of texts: a numpy array that also knows how many tokens each text gave and which were cut."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 _Vectors = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
@@ -64,3 +65,31 @@ def _chosen(texts: tuple[tuple[int, bool], ...], key: Any) -> tuple[tuple[int, b
     if rows is None or np.ndim(rows) > 1:
         return None
     return tuple(texts[row] for row in np.atleast_1d(np.arange(len(texts))[rows]))
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedText:
+    """The vector of one text."""
+
+    embedding: NDArray[np.float32]
+    tokens: int
+    """Tokens that the text gave to the model, specials included."""
+    truncated: bool
+    """Whether the text was longer than the model takes."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `embed` prints."""
+        return {
+            "embedding": self.embedding.tolist(),
+            "tokens": self.tokens,
+            "truncated": self.truncated,
+        }
+
+
+def each_text(embeddings: Embeddings) -> list[EmbeddedText]:
+    """Return the vectors one by one, with what is known of each text."""
+    vectors = np.asarray(embeddings)
+    return [
+        EmbeddedText(vector, tokens, truncated)
+        for vector, tokens, truncated in zip(vectors, embeddings.tokens, embeddings.truncated, strict=True)
+    ]

@@ -16,6 +16,8 @@ from glassbert.model.packed import BATCH_TOKENS, Each, T, run
 
 Answer = TypeVar("Answer")
 
+INT8_BATCH_TOKENS = 1024
+"""Tokens of a batch in int8: its products are short, so the passes between them have to find a cache warm."""
 GPU_BATCH_TOKENS = 16384
 """Tokens of a batch on a GPU, which has no cache to stay in but many cores to fill."""
 
@@ -45,8 +47,8 @@ class Engine:
         """
         place = choose_device(device)
         twin = prepared(network, device=place, precision=precision, has_long_batches=True)
-        usual = BATCH_TOKENS if place.type == "cpu" else GPU_BATCH_TOKENS
-        return cls(twin, place, batch_tokens or usual)
+        usual = INT8_BATCH_TOKENS if precision == "int8" else BATCH_TOKENS
+        return cls(twin, place, batch_tokens or (usual if place.type == "cpu" else GPU_BATCH_TOKENS))
 
     @property
     def each(self) -> Each:

@@ -1,17 +1,19 @@
 """The base of `Model` and `Translator`: where they run, how large they are, how they show themselves."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from torch import nn
 
 from glassbert.data.examples import ReadOptions
+from glassbert.errors import UserError
 from glassbert.inference.devices import Device, Place, PrecisionName
-from glassbert.inference.prepare import check_precision, choose_device
+from glassbert.inference.prepare import choose_device, settled_precision
 
 if TYPE_CHECKING:
     from glassbert import Evaluation, Trace
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 EXTENSIONS = {
     "evaluate": "glassbert.evaluation.evaluate",
     "trace": "glassbert.glassbox.trace.api",
+    "words": "glassbert.inference.words",
     "why": "glassbert.glassbox.why.explain",
 }
 """Methods that are built on this package, which must not import them: each with the module of its function.
@@ -33,8 +36,7 @@ class Loaded:
 
     def __init__(self, device: Device, precision: PrecisionName) -> None:
         self.device = choose_device(device)
-        check_precision(precision, self.device)
-        self.precision = precision
+        self.precision = settled_precision(precision, self.device)
 
     @property
     def num_parameters(self) -> int:
@@ -78,6 +80,23 @@ class Loaded:
     def _extension(self, name: str) -> Callable[..., Any]:
         """Return the function of `EXTENSIONS` behind a method, bound to this model; imported on first use."""
         return partial(getattr(import_module(EXTENSIONS[name]), name), self)
+
+    def refuse_int8(self, what: str) -> None:
+        """Refuse to show the numbers of a pass in int8: the formula has none of its bytes.
+
+        Args:
+            what: What was asked for, with the article.
+        """
+        if self.precision == "int8":
+            raise UserError(f"{what} shows the formula, which has no int8; use the precision float32")
+
+    def in_precision(self, precision: PrecisionName) -> Self:
+        """Return the same model, computed in another precision; the weights are shared."""
+        twin = copy(self)
+        for name in ("engine", "decoder"):  # the fast path of this precision
+            vars(twin).pop(name, None)
+        twin.precision = settled_precision(precision, self.device)
+        return twin
 
     @property
     def _place(self) -> Place:

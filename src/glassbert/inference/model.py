@@ -45,6 +45,7 @@ from glassbert.typed import typed
 
 if TYPE_CHECKING:
     from glassbert import Explanation
+    from glassbert.inference.words import Word
 
 P = TypeVar("P", bound=Prediction)
 
@@ -141,12 +142,19 @@ class Model(Loaded):
         """How `embed` makes one vector of the vectors of a text's tokens."""
         return self.sentences.pooling if self.sentences else Pooling()
 
+    @property
+    def embedding_size(self) -> int:
+        """Numbers of the vector that `embed` gives to a text."""
+        return self.config.encoder.hidden_size * len(self.pooling.modes)
+
     @cached_property
+    @in_own_state
     def engine(self) -> Engine:
         """The fast path, built when first needed."""
         return Engine.of(self.network, **self._place)
 
     @cached_property
+    @in_own_state
     def task(self) -> Task[Any, Any]:
         """The task that the model was fine-tuned for."""
         folder = self.folder or Path("this model")
@@ -207,8 +215,7 @@ class Model(Loaded):
         vectors = self.engine.map(
             encodings, lambda output, batch, _: self.pooling(output.hidden, batch.layout)
         )
-        width = self.config.encoder.hidden_size * len(self.pooling.modes)
-        stacked = np.stack(vectors) if vectors else np.zeros((0, width), np.float32)
+        stacked = np.stack(vectors) if vectors else np.zeros((0, self.embedding_size), np.float32)
         check_finite(stacked, "the vectors are")
         return Embeddings(
             stacked,
@@ -228,7 +235,9 @@ class Model(Loaded):
         """Return the prediction for each item, in order.
 
         Args:
-            items: Texts, pairs of texts, or mappings such as {"question": ..., "context": ...}.
+            items: Texts, pairs of texts, or mappings such as {"question": ..., "context": ...}. An empty text
+                is a text, of which the model sees [CLS] and [SEP] alone; in a file it is a bad row, since a
+                cell was probably left out.
             kind: The class of the predictions, such as `ClassPrediction`, for code that is checked by types;
                 a model whose task gives another is refused.
             abstain_below: Give no label whose score is lower.
@@ -300,6 +309,14 @@ class Model(Loaded):
             data=data,
             top=top,
         )
+
+    def words(self, text: str, *, segmenter: str | Path | Sequence[str] | None = None) -> "list[Word]":
+        """Return the words of a text with their vectors; those beyond the longest input are left out.
+
+        Args:
+            segmenter: Finds Chinese words, as `glassbert.segmenter` takes it; rjieba when not given.
+        """
+        return self._extension("words")(text, segmenter=segmenter)
 
     def save(self, folder: str | Path, *, dtype: str = "float32", overwrite: bool = False) -> None:
         """Write a model folder that `glassbert.load` and transformers read; it is there as a whole or not.

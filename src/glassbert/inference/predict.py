@@ -1,18 +1,22 @@
-"""Predictions of a fine-tuned model: rows of any usual shape in, predictions in the same order out."""
+"""Answers to a stream of rows: examples in, predictions or vectors out, in the same order."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from glassbert.data.examples import BadRow, Example
 from glassbert.data.rows.schema import Item, Schema
 from glassbert.errors import DataError, ModelError, UserError
+from glassbert.inference.embeddings import EmbeddedText, each_text
 from glassbert.tasks.classify.predictions import ClassPrediction
 from glassbert.tasks.task import Prediction, Task
 from glassbert.text.portions import grouped
+from glassbert.text.truncate import Keep
 
 if TYPE_CHECKING:
     from glassbert.inference.model import Model
+
+T = TypeVar("T")
 
 # Examples that are read, sorted by length and answered together: memory does not depend on the input.
 CHUNK_EXAMPLES = 1024
@@ -41,24 +45,44 @@ def predict_stream(
     model: "Model", examples: Iterable[Example | BadRow], *, abstain_below: float = 0.0
 ) -> Iterator[Prediction | BadRow]:
     """Yield a prediction for each example, in order and in bounded memory; pass bad rows through."""
+
+    def answer(good: list[Example]) -> Sequence[Prediction]:
+        return model.predict_examples(good, abstain_below=abstain_below)
+
+    return _answered(examples, answer)
+
+
+def embed_stream(
+    model: "Model", examples: Iterable[Example | BadRow], *, keep: Keep = "head"
+) -> Iterator[EmbeddedText | BadRow]:
+    """Yield the vector of each example, in order and in bounded memory; pass bad rows through."""
+
+    def answer(good: list[Example]) -> Sequence[EmbeddedText]:
+        return each_text(model.embed([one.texts[0] for one in good], keep=keep))
+
+    return _answered(examples, answer)
+
+
+def _answered(
+    examples: Iterable[Example | BadRow], answer: Callable[[list[Example]], Sequence[T]]
+) -> Iterator[T | BadRow]:
+    """Yield what ``answer`` gives for each example, in order; it gets many at once."""
     for chunk in grouped(
         examples, max_items=CHUNK_EXAMPLES, max_characters=CHUNK_CHARACTERS, length=_num_characters
     ):
         good = [one for one in chunk if not isinstance(one, BadRow)]
         try:
-            answers: Iterator[Prediction | BadRow] = iter(
-                model.predict_examples(good, abstain_below=abstain_below)
-            )
+            answers: Iterator[T | BadRow] = iter(answer(good))
         except DataError:
             # One of them cannot be answered, such as a question that is too long: the others can.
-            answers = (_alone(model, one, abstain_below) for one in good)
+            answers = (_alone(one, answer) for one in good)
         for one in chunk:
             yield one if isinstance(one, BadRow) else next(answers)
 
 
-def _alone(model: "Model", example: Example, abstain_below: float) -> Prediction | BadRow:
+def _alone(example: Example, answer: Callable[[list[Example]], Sequence[T]]) -> T | BadRow:
     try:
-        return model.predict_examples([example], abstain_below=abstain_below)[0]
+        return answer([example])[0]
     except DataError as error:
         return BadRow(example.where, str(error).removeprefix(f"{example.where}: "))
 

@@ -1,7 +1,8 @@
 """Make a network ready for inference: on a device, in a precision, with the fastest linear layers there.
 
 To add a backend of the linear layer, write `linear/NAME.py` with a class that takes a `Linear` and is called
-like one, and add a row to `PRECISIONS`.
+like one, and add a row to `PRECISIONS`. One that has to know what a layer reads replaces the layers of a
+whole network instead, as `quantise.py` does.
 """
 
 import copy
@@ -14,7 +15,9 @@ from torch import nn
 
 from glassbert.errors import UserError
 from glassbert.inference.devices import Device, PrecisionName
-from glassbert.inference.linear import onednn
+from glassbert.inference.linear import int8, onednn
+from glassbert.inference.quantise import quantise
+from glassbert.messages import Log, to_stderr
 from glassbert.model.block import Block
 from glassbert.model.linear import Linear
 
@@ -31,11 +34,14 @@ class Precision:
     """Takes the place of the blocks' linear layers; None keeps torch's own."""
     is_faster: Callable[..., bool] = lambda device, *, has_long_batches: True
     """Whether `layer` is worth taking on a device."""
+    replace_layers: Callable[..., None] | None = None
+    """Replaces the layers of a whole network, where one layer is not enough to know."""
 
 
 PRECISIONS: dict[PrecisionName, Precision] = {
     "float32": Precision(torch.float32, onednn.OneDnnLinear, onednn.is_faster),
     "bfloat16": Precision(torch.bfloat16),
+    "int8": Precision(torch.float32, replace_layers=quantise),
 }
 
 
@@ -46,6 +52,7 @@ def prepared(
     precision: PrecisionName = "float32",
     has_long_batches: bool,
     also: Sequence[str] = (),
+    with_heads: bool = True,
 ) -> Network:
     """Return a copy of ``network`` for inference.
 
@@ -55,10 +62,14 @@ def prepared(
         has_long_batches: Whether products have thousands of rows, rather than one for each of a few
             hypotheses.
         also: Names of linear layers outside of blocks that the backend computes as well.
+        with_heads: Let int8 change what is outside of blocks; a loss over the vocabulary reads the weights.
     """
-    form = check_precision(precision, device)
+    form = PRECISIONS[settled_precision(precision, device)]
     moved = {id(old): _moved(old, device, form.dtype) for old in network.parameters()}
     twin = copy.deepcopy(network, memo=moved).eval()
+    if form.replace_layers is not None:
+        form.replace_layers(twin, with_heads=with_heads)
+        return twin.eval()
     if form.layer is None or not form.is_faster(device, has_long_batches=has_long_batches):
         return twin
     parents = [part for block in twin.modules() if isinstance(block, Block) for part in block.modules()]
@@ -85,13 +96,25 @@ def choose_device(name: str) -> torch.device:
     )
 
 
-def check_precision(name: str, device: torch.device) -> Precision:
-    """Return what a precision means; one that the device cannot compute in is refused."""
-    if name not in PRECISIONS:
+def settled_precision(name: str, device: torch.device, log: Log = to_stderr) -> PrecisionName:
+    """Return the precision to compute in; one that the device does not have is refused.
+
+    A CPU without products of integers computes in float32 instead.
+
+    Args:
+        log: Receives a line if it is another than was asked for.
+    """
+    known = next((known for known in PRECISIONS if known == name), None)
+    if known is None:
         raise UserError(f"precision={name!r}; expected one of {', '.join(PRECISIONS)}")
-    if name == "bfloat16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+    if known == "bfloat16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
         raise UserError("precision='bfloat16', but this GPU cannot compute in it; use 'float32'")
-    return PRECISIONS[name]
+    if known == "int8" and device.type != "cpu":
+        raise UserError("precision='int8' is computed on CPUs only; use the device 'cpu', or 'bfloat16'")
+    if known == "int8" and not int8.is_available():
+        log("precision='int8': torch has no exact product of integers on this CPU; computing in float32")
+        return "float32"
+    return known
 
 
 def _moved(parameter: nn.Parameter, device: torch.device, dtype: torch.dtype) -> nn.Parameter:

@@ -87,8 +87,7 @@ def build(
     _check_complete(missing, spare, folder, may_hold_more=family.may_hold_more)
     for name, tensor in found.items():
         _check_tensor(family.to_theirs(name), tensor, expected[name], folder)
-    # A copy: file-backed memory is not aligned, and would change under us if the file were written over.
-    state = {name: tensor.to(torch.float32, copy=True) for name, tensor in found.items()}
+    state = {name: tensor.to(torch.float32) for name, tensor in found.items()}
     network = materialised(network_class, config, state=state, seed=seed if new else None)
     report = LoadReport(
         kept=tuple(sorted(map(family.to_theirs, found))),

@@ -11,6 +11,16 @@ from glassbert.interop.marian_config import is_marian
 from glassbert.model.init import Network
 from glassbert.parsing import json_text
 
+_OWN_COMPRESSED = (
+    "The matrices of the blocks are stored with 8 bits a weight; `glassbert convert FOLDER NEW --to hf` "
+    'writes them in plain numbers. `gb.load("FOLDER", precision="int8")` also computes with 8 bits.'
+)
+_COMPRESSED = _OWN_COMPRESSED + (
+    " `transformers` loads the folder if the package compressed-tensors is installed (`pip install "
+    "compressed-tensors`). Without it, load the plain folder instead: it would take the numbers of 8 bits "
+    "for weights."
+)
+
 
 @dataclass(frozen=True)
 class _Description:
@@ -22,11 +32,12 @@ class _Description:
     """Lines of Python that load it there; none if `transformers` does not compute it."""
 
 
-def model_card(network: Network, run: Mapping[str, Any]) -> str:
+def model_card(network: Network, run: Mapping[str, Any], *, is_compressed: bool = False) -> str:
     """Return the text of README.md.
 
     Args:
         run: The content of run.json.
+        is_compressed: Whether the weights of the blocks have 8 bits.
     """
     num_parameters = sum(parameter.numel() for parameter in network.parameters())
     about = _describe(network.config)
@@ -41,6 +52,8 @@ def model_card(network: Network, run: Mapping[str, Any]) -> str:
         "",
         *_python("import glassbert as gb", about.use),
     ]
+    if is_compressed:
+        lines += ["", _COMPRESSED if about.transformers else _OWN_COMPRESSED]
     if about.transformers:
         lines += ["", *_python(*about.transformers)]
     lines += ["", "How it came to be (run.json):", ""]

@@ -9,6 +9,8 @@ from glassbert.errors import ModelError
 from glassbert.interop.names import misspelt
 from glassbert.typed import shown
 
+QUANTISATION = "quantization_config"
+"""The key that says how weights of few bits are stored."""
 _LONGEST = 100
 """Characters of a key that are compared with known ones, which takes time."""
 

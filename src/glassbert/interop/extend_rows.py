@@ -1,6 +1,6 @@
 """Rows for new pieces: what `vocab extend` does to the model."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
@@ -21,18 +21,16 @@ def extend_rows(source: str | Path, out: str | Path, plan: ExtensionPlan, *, ove
         _write_extended(Path(source), folder, plan)
 
 
+def extended_tokenizer(before: Tokenizer, plan: ExtensionPlan) -> Tokenizer:
+    """Return a tokenizer with the plan's vocabulary and the rules of another."""
+    return Tokenizer(plan.vocabulary, **asdict(before.settings))
+
+
 def _write_extended(source: Path, folder: Path, plan: ExtensionPlan) -> None:
     """Write the model of ``source``, and those of its objective, into ``folder``, which exists."""
     before = EncoderFolder.open(source)
     network, report = before.build()
-    settings = before.tokenizer().settings
-    tokenizer = Tokenizer(
-        plan.vocabulary,
-        lowercase=settings.lowercase,
-        strip_accents=settings.strip_accents,
-        tokenize_chinese_chars=settings.tokenize_chinese_chars,
-        max_length=settings.max_length,
-    )
+    tokenizer = extended_tokenizer(before.tokenizer(), plan)
     extended = with_rows(network, plan)
     run = {**before.run, "extended": {"pieces": [row.piece for row in plan.rows]}}
     write_model(extended, tokenizer, folder, dtype=report.dtype, run=run)

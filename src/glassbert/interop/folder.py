@@ -14,6 +14,7 @@ from glassbert.errors import ModelError, UserError
 from glassbert.heads import HEADS, PARTS
 from glassbert.interop.build import LoadReport, build, tensors_for_file
 from glassbert.interop.card import model_card
+from glassbert.interop.compress import compressed
 from glassbert.interop.families import check_kind, family_for, family_of
 from glassbert.interop.family import Config, Family, NamedTensors
 from glassbert.interop.stored import StoredModel, find_stored
@@ -206,14 +207,19 @@ def write_model(
         limit = cast(TranslatorNetwork, network).config.max_length
         tokenizer = SubwordTokenizer(tokenizer.pieces, tokenizer.merges, max_length=limit)
     tokenizer.save(folder)
-    write_atomically(folder / "README.md", model_card(network, run).encode("utf-8"))
+    card = model_card(network, run, is_compressed=dtype == "int8")
+    write_atomically(folder / "README.md", card.encode("utf-8"))
 
 
 def write_network(network: Network, folder: str | Path, *, dtype: str = "float32") -> None:
     """Write config.json and the weights alone into ``folder``, which exists."""
     folder, family = Path(folder), family_for(network.config)
-    write_weights(tensors_for_file(family, network, dtype), folder / WEIGHTS)
-    write_json(folder / "config.json", family.write_config(network.config, dtype))
+    if dtype == "int8":
+        tensors, config = compressed(family, network)
+    else:
+        tensors, config = tensors_for_file(family, network, dtype), family.write_config(network.config, dtype)
+    write_weights(tensors, folder / WEIGHTS)
+    write_json(folder / "config.json", config)
 
 
 def _with_head(

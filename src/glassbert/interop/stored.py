@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from glassbert.errors import ModelError
+from glassbert.interop.compressed import check_description, expand, is_scale
+from glassbert.interop.config_keys import QUANTISATION
 from glassbert.interop.tf1.bundle import Bundle, find_checkpoint, to_huggingface
 from glassbert.interop.weights import read_pickled_weights, read_shapes, read_weights, weight_files
 from glassbert.storage import read_json
@@ -29,6 +31,8 @@ class StoredModel:
     config_path: Path
     checkpoint: Path | None = None
     """The prefix of the files of a TF1 checkpoint."""
+    is_compressed: bool = False
+    """Whether matrices have 8 bits and scales; `tensors` are what they stand for."""
 
     @cached_property
     def files(self) -> tuple[Path, ...]:
@@ -48,12 +52,14 @@ class StoredModel:
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """The shape of every tensor; of safetensors, no value is read for it."""
         if self.kind == "safetensors":
-            return self._shapes_in_file
+            return {name: shape for name, shape in self._shapes_in_file.items() if not self._is_scale(name)}
         return {name: tuple(tensor.shape) for name, tensor in self.tensors.items()}
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was skipped, for the user."""
+        if self.is_compressed:
+            return ("its matrices are stored with 8 bits a weight",)
         return self._contents[1] if self.kind == "tf1" else ()
 
     @cached_property
@@ -66,7 +72,11 @@ class StoredModel:
             return _read_tf1(self.checkpoint)
         if self.kind == "pickle":
             return read_pickled_weights(self.folder / PICKLE), ()
-        return read_weights(self.folder), ()
+        tensors = read_weights(self.folder)
+        return (expand(tensors, str(self.folder)) if self.is_compressed else tensors), ()
+
+    def _is_scale(self, name: str) -> bool:
+        return self.is_compressed and is_scale(name)
 
 
 def find_stored(folder: str | Path, *, may_unpickle: bool = False) -> StoredModel:
@@ -91,7 +101,10 @@ def find_stored(folder: str | Path, *, may_unpickle: bool = False) -> StoredMode
         kind = "tf1"
     elif may_unpickle and not has_safetensors and (folder / PICKLE).is_file():
         kind = "pickle"
-    return StoredModel(folder, kind, read_json(config_path), config_path, checkpoint)
+    config = read_json(config_path)
+    if is_compressed := config.get(QUANTISATION) is not None and kind == "safetensors":
+        check_description(config.pop(QUANTISATION), str(config_path))
+    return StoredModel(folder, kind, config, config_path, checkpoint, is_compressed)
 
 
 def _read_tf1(checkpoint: Path) -> tuple[Mapping[str, Tensor], tuple[str, ...]]:

@@ -2,16 +2,17 @@
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load, save_file
 from torch import Tensor
 
 from glassbert.errors import ModelError
+from glassbert.interop.safetensors_file import SafetensorsFile
 from glassbert.storage import is_disk_full, read_json
 from glassbert.typed import shown
 
@@ -40,7 +41,7 @@ def read_weights(folder: str | Path) -> dict[str, Tensor]:
     """Return every tensor of a model folder, as stored."""
     tensors: dict[str, Tensor] = {}
     for path in weight_files(folder):
-        for name, tensor in read_file(path):
+        for name, tensor in SafetensorsFile(path).items():
             if name in tensors:
                 raise ModelError(f"{path}: tensor {name} is in another shard too")
             tensors[name] = tensor
@@ -56,15 +57,16 @@ def tensors_in(data: bytes, source: str | Path) -> dict[str, Tensor]:
     try:
         return load(data)
     except SafetensorError as error:
-        raise _damaged(source, error) from None
+        raise ModelError(
+            f"{source}: damaged or truncated safetensors file ({error}); fetch or write it again"
+        ) from None
 
 
 def read_shapes(folder: str | Path) -> dict[str, tuple[int, ...]]:
     """Return the shape of every tensor without reading its values."""
     shapes: dict[str, tuple[int, ...]] = {}
     for path in weight_files(folder):
-        with _opened(path) as file:
-            shapes |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+        shapes |= SafetensorsFile(path).shapes
     return shapes
 
 
@@ -124,24 +126,3 @@ def _shards(folder: Path) -> list[Path]:
             raise ModelError(f"{folder / INDEX}: shard {shown(name)} is missing")
         paths.append(folder / name)
     return paths
-
-
-def _opened(path: Path) -> Any:
-    try:
-        return safe_open(path, framework="pt")
-    except (SafetensorError, OSError) as error:
-        raise _damaged(path, error) from None
-
-
-def _damaged(path: str | Path, error: Exception) -> ModelError:
-    return ModelError(f"{path}: damaged or truncated safetensors file ({error}); fetch or write it again")
-
-
-def read_file(path: str | Path) -> Iterator[tuple[str, Tensor]]:
-    """Yield the names and tensors of one safetensors file."""
-    with _opened(Path(path)) as file:
-        for name in file.keys():  # noqa: SIM118 - a safetensors file is not iterable
-            try:
-                yield name, file.get_tensor(name)
-            except SafetensorError as error:  # a type of numbers that torch does not have
-                raise _damaged(path, error) from None

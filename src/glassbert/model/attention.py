@@ -40,12 +40,18 @@ class Attention(nn.Module):
         memory: Tensor | None = None,
         memory_layout: Layout | None = None,
         residual: Tensor | None = None,
+        is_causal: bool = False,
         tap: Tap | None = None,
     ) -> Tensor:
-        """Return the attended ``x`` plus ``residual``, (T, D). ``memory`` is (S, D)."""
-        memory = x if memory is None else memory
+        """Return the attended ``x`` plus ``residual``, (T, D). ``memory`` is (S, D).
+
+        Args:
+            is_causal: Let a token see only itself and those before it; a decoder always does.
+        """
         memory_layout = memory_layout or layout
-        q, k, v = self.query(x), self.key(memory), self.value(memory)
+        seen = self.key.prepare(x if memory is None else memory)
+        q, k, v = self.query(seen if memory is None else x), self.key(seen), self.value(seen)
+        del seen
         if self.is_rotary:
             if tap:
                 q, k = tap("q.unrotated", q), tap("k.unrotated", k)
@@ -54,7 +60,7 @@ class Attention(nn.Module):
         if tap:
             q, k, v = tap("q", q), tap("k", k), tap("v", v)
         dropout = self.probs_dropout if self.training else 0.0
-        spec = Spec(layout, memory_layout, self.num_heads, self.is_causal, dropout, tap)
+        spec = Spec(layout, memory_layout, self.num_heads, self.is_causal or is_causal, dropout, tap)
         context = choose_kernel(q, spec)(q, k, v, spec)
         del q, k, v  # without gradients, what comes next can take their place in memory
         if tap:
@@ -63,6 +69,7 @@ class Attention(nn.Module):
 
     def keys_and_values(self, memory: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Return what ``memory``, (S, D), offers to queries of later steps, (S, D) each."""
+        memory = self.key.prepare(memory)
         k, v = self.key(memory), self.value(memory)
         return (rotate(k, positions, self.num_heads) if self.is_rotary else k), v
 

@@ -26,14 +26,39 @@ class Encoder(Stack):
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config, config.num_hidden_layers, embeddings=Embeddings(config))
 
-    def forward(self, batch: Batch, tap: Tap | None = None, only: Tensor | None = None) -> Tensor:
-        """Return the last hidden states, (T, D); of the tokens in ``only``, (M, D), if it is given."""
+    def forward(
+        self,
+        batch: Batch,
+        tap: Tap | None = None,
+        only: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Return the last hidden states, (T, D); of the tokens in ``only``, (M, D), if it is given.
+
+        Args:
+            is_causal: Let a token see only itself and those before it, as a decoder does.
+        """
         chosen = None if only is None else batch.layout.select(only)
         if tap:
             tap.show_layout(batch.layout)
-        # No name for the embeddings: their memory is free once the first block has read them.
         embed = self.embeddings
-        return self.run(embed(batch, within(tap, "emb")), batch.layout, only=chosen, tap=within(tap, "enc"))
+        return self.run(
+            embed(batch, within(tap, "emb")),  # without a name: free once the first block has read them
+            batch.layout,
+            only=chosen,
+            is_causal=is_causal,
+            tap=within(tap, "enc"),
+        )
+
+    def mean_of_layers(self, batch: Batch) -> Tensor:
+        """Return the mean of each token's states after the embeddings and after every block, (T, D)."""
+        hidden = self.embeddings(batch)
+        total = hidden.clone()
+        for block in self.blocks:
+            hidden = block(hidden, batch.layout)
+            total += hidden
+        return total / (1 + len(self.blocks))
 
 
 def tokens_read(batch: Batch, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:

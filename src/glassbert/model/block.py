@@ -38,6 +38,7 @@ class FeedForward(nn.Module):
         if tap:
             inner = self._shown(x, tap)
         else:
+            x = self.inner.prepare(x)
             inner = self.inner(x, activation=self.activation)  # (T, I)
             if self.gate is not None:
                 inner = inner * self.gate(x)
@@ -72,6 +73,7 @@ class Block(nn.Module):
         only: SomeTokens | None = None,
         memory: Tensor | None = None,
         memory_layout: Layout | None = None,
+        is_causal: bool = False,
         tap: Tap | None = None,
     ) -> Tensor:
         """Return the next hidden states, (T, D). A block with cross-attention needs ``memory``, (S, D).
@@ -79,11 +81,14 @@ class Block(nn.Module):
         Args:
             only: Tokens whose next states are wanted, (M, D); of the others only keys and values are
                 computed.
+            is_causal: Let a token see only itself and those before it; a decoder's block always does.
         """
+        assert only is None or not is_causal, "causal attention is between all tokens"
 
         def attend_to_self(inner: Tensor, residual: Tensor) -> Tensor:
             if only is None:
-                return self.attention(inner, layout, residual=residual, tap=within(tap, "attn"))
+                attn_tap = within(tap, "attn")
+                return self.attention(inner, layout, residual=residual, is_causal=is_causal, tap=attn_tap)
             queries, residual = inner[only.index], residual[only.index]
             return self.attention(queries, only, memory=inner, memory_layout=layout, residual=residual)
 
@@ -111,6 +116,7 @@ class Block(nn.Module):
         positions, parts = cache.positions, cache.block(index)
 
         def attend_to_self(inner: Tensor, residual: Tensor) -> Tensor:
+            inner = self.attention.key.prepare(inner)
             keys, values = (
                 side.split(cache.num_tokens) for side in self.attention.keys_and_values(inner, positions)
             )

@@ -39,7 +39,7 @@ class Crf(nn.Module):
 
     def __init__(self, num_tags: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(num_tags + 1, num_tags + 1))
+        self.weight = nn.Parameter(torch.zeros(num_tags + 1, num_tags + 1, dtype=torch.float32))
 
     def transitions(self) -> Tensor:
         """Return the score of each tag (column) when it follows another (row), (C + 1, C + 1)."""

@@ -16,6 +16,18 @@ from glassbert.model.positions import sinusoids
 from glassbert.model.tap import Tap
 
 
+class Table(nn.Embedding):
+    """A row for each id."""
+
+    def reset_parameters(self) -> None:
+        """Draw values, unless the table is built to have none.
+
+        Asked for random numbers without a place for them, torch loads its compiler: a second at each start.
+        """
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
+
 class Embeddings(nn.Module):
     """Token vectors plus positions, then dropout.
 
@@ -30,9 +42,9 @@ class Embeddings(nn.Module):
         self.max_length = config.max_position_embeddings
         self.is_sinusoidal = config.positions == "sinusoidal"
         self.scale = math.sqrt(width) if is_scaled else None
-        self.token = nn.Embedding(config.vocab_size, width)
-        self.segment = None if is_scaled else nn.Embedding(config.type_vocab_size, width)
-        self.position = nn.Embedding(self.max_length, width) if config.positions == "learned" else None
+        self.token = Table(config.vocab_size, width)
+        self.segment = None if is_scaled else Table(config.type_vocab_size, width)
+        self.position = Table(self.max_length, width) if config.positions == "learned" else None
         self.norm = None if is_scaled else layer_norm(config)
 
     def forward(self, batch: Batch, tap: Tap | None = None) -> Tensor:

@@ -21,7 +21,9 @@ class Pooler(nn.Module):
 
     def forward(self, first: Tensor, tap: Tap | None = None) -> Tensor:
         """Map the sequences' first vectors, (B, D), to (B, D)."""
-        return shown(shown(self.dense(first), tap, "pooler.dense").tanh(), tap, "pooled")
+        if tap is None:
+            return self.dense(first, activation="tanh")
+        return tap("pooled", tap("pooler.dense", self.dense(first)).tanh())
 
 
 class MaskedLanguageHead(nn.Module):

@@ -172,5 +172,5 @@ def look_at_neighbours(model: Bert) -> None:
         rows = slice(head * head_size, (head + 1) * head_size)
         distance = (head // 2 + 1) * (-1 if head % 2 == 0 else 1)
         # The fastest waves, which tell neighbours apart.
-        attention.key.weight[rows] += torch.eye(head_size, width)
+        attention.key.weight[rows] += torch.eye(head_size, width, dtype=torch.float32)
         attention.query.weight[rows] += turning(distance, width)[:head_size]

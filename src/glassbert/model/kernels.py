@@ -108,8 +108,9 @@ def in_place(q: Tensor, k: Tensor, v: Tensor, spec: Spec) -> Tensor:
     fills_up = not spec.is_causal and q.is_cpu and q.dtype == torch.float32
     multiple_of = simd_width() if fills_up else 1
     portions = _portions(lengths, memory_lengths, spec.num_heads, q.size(1), multiple_of)
-    for queries_at, keys_at, mask in portions:
-        queries, keys, values = q.as_strided(*queries_at), k.as_strided(*keys_at), v.as_strided(*keys_at)
+    for queries_at, keys_at, mask, num_missing in portions:
+        queries = q.as_strided(*queries_at)
+        keys, values = (_with_rows_behind(x, keys_at, num_missing) for x in (k, v))
         context = F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=spec.is_causal)
         if len(portions) == 1:
             return context.transpose(1, 2).reshape(q.shape)
@@ -210,6 +211,16 @@ class _Portion(NamedTuple):
     keys: _Heads
     mask: Tensor | None
     """Added to the scores, (1, 1, 1, K)."""
+    num_missing: int
+    """Rows that the keys need behind the last sequence of the batch."""
+
+
+def _with_rows_behind(x: Tensor, heads: _Heads, num_missing: int) -> Tensor:
+    """Return the heads of ``x``, (S, D); of a copy with rows of zeros behind it, where some are missing."""
+    if not num_missing:
+        return x.as_strided(*heads)
+    rows = F.pad(x[heads.offset // x.size(1) :], (0, 0, 0, num_missing))
+    return rows.as_strided(heads.size, heads.stride)
 
 
 @lru_cache(maxsize=64)  # every block asks for those of its batch
@@ -220,8 +231,9 @@ def _portions(
 
     Args:
         multiple_of: Round the number of keys up to a multiple of this by reading into the next sequence,
-            masked, so nothing is copied. The last sequences have too few rows behind them and stay as they
-            are. Numbers are taken to be finite: a mask does not hide NaN.
+            masked, so nothing is copied, but for the last sequences, which have too few rows behind them. The
+            number of keys then depends on a sequence's length alone, and so does the order in which they are
+            added up. Numbers are taken to be finite: a mask does not hide NaN.
     """
 
     def heads(first: int, number: int, length: int, num_seen: int) -> _Heads:
@@ -237,11 +249,12 @@ def _portions(
         filled_length = _filled(length, multiple_of)
         num_rows_missing = max(0, filled_length - length - num_rows_behind)
         num_filled = max(0, run.num_sequences - -(-num_rows_missing // length))
-        for number, num_seen in ((num_filled, filled_length), (run.num_sequences - num_filled, length)):
+        mask = _mask_behind(length, filled_length)
+        for number, num_missing in ((num_filled, 0), (run.num_sequences - num_filled, num_rows_missing)):
             if number:
                 queries = heads(first_query, number, run.length, run.length)
-                keys = heads(first_key, number, length, num_seen)
-                portions.append(_Portion(queries, keys, _mask_behind(length, num_seen)))
+                keys = heads(first_key, number, length, filled_length)
+                portions.append(_Portion(queries, keys, mask, num_missing))
             first_query += number * run.length
             first_key += number * length
     return tuple(reversed(portions))
@@ -249,7 +262,13 @@ def _portions(
 
 def _filled(length: int, multiple_of: int) -> int:
     """Return the length in whole vectors, if it pays to fill up the last one."""
-    return -(-length // multiple_of) * multiple_of if length < _LONGEST_FILLED_UP else length
+    return in_whole_vectors(length, multiple_of) if length < _LONGEST_FILLED_UP else length
+
+
+def in_whole_vectors(length: int, multiple_of: int | None = None) -> int:
+    """Return ``length`` rounded up to what the CPU computes at once."""
+    multiple_of = multiple_of or simd_width()
+    return -(-length // multiple_of) * multiple_of
 
 
 def _mask_behind(length: int, num_seen: int) -> Tensor | None:

@@ -15,6 +15,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_new": partial(F.gelu, approximate="tanh"),
     "relu": F.relu,
     "silu": F.silu,
+    "tanh": torch.tanh,
 }
 # The same, in place.
 IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
@@ -22,11 +23,16 @@ IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_new": partial(torch.ops.aten.gelu_, approximate="tanh"),
     "relu": F.relu_,
     "silu": partial(F.silu, inplace=True),
+    "tanh": torch.tanh_,
 }
 
 
 class Linear(nn.Linear):
     """``residual + dropout(activation(x W^T + b))``; every part but the product is optional."""
+
+    def prepare(self, x: Tensor) -> Tensor:
+        """Return ``x`` as layers that read the same input can share it: a backend may have another form."""
+        return x
 
     def forward(
         self,

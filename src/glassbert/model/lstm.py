@@ -19,7 +19,7 @@ from glassbert.config import BertConfig, LstmConfig
 from glassbert.errors import ModelError
 from glassbert.model.attention import Attention
 from glassbert.model.cache import Past
-from glassbert.model.embeddings import check_input
+from glassbert.model.embeddings import Table, check_input
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.linear import Linear
 from glassbert.model.seq2seq import filling_mask, probabilities, rectangle
@@ -82,7 +82,7 @@ class Lstm(nn.Module):
         super().__init__()
         width, depth = config.hidden_size, config.num_hidden_layers
         self.config = config
-        self.token = nn.Embedding(config.vocab_size, width)
+        self.token = Table(config.vocab_size, width)
         dropout = config.hidden_dropout_prob if depth > 1 else 0.0
         self.encoder = nn.LSTM(width, width // 2, depth, dropout=dropout, bidirectional=True)
         self.decoder = nn.LSTM(width, width, depth, dropout=dropout)

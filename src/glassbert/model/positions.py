@@ -18,7 +18,7 @@ def sinusoids(num_positions: int, size: int) -> Tensor:
     Even features are sines, odd ones cosines. Each pair turns at its own fixed speed, so the vector at
     pos + k is a rotation, a linear function, of the vector at pos.
     """
-    angles = torch.arange(num_positions, dtype=torch.float64)[:, None] * _frequencies(size)
+    angles = torch.arange(num_positions, dtype=torch.float64)[:, None] * frequencies(size)
     table = torch.empty(num_positions, size, dtype=torch.float64)
     table[:, 0::2] = angles.sin()
     table[:, 1::2] = angles.cos()[:, : size // 2]
@@ -27,7 +27,7 @@ def sinusoids(num_positions: int, size: int) -> Tensor:
 
 def turning(distance: int, size: int) -> Tensor:
     """Return the (size, size) matrix that turns the sinusoid at any position into the one ``distance`` on."""
-    angles = distance * _frequencies(size)
+    angles = distance * frequencies(size)
     cos, sin = angles.cos().float(), angles.sin().float()
     return torch.block_diag(*torch.stack([cos, sin, -sin, cos], dim=1).view(-1, 2, 2))
 
@@ -39,12 +39,10 @@ def rotate(x: Tensor, positions: Tensor, num_heads: int) -> Tensor:
     """
     heads = x.view(x.size(0), num_heads, -1)  # (T, N, H)
     first, second = heads.chunk(2, dim=-1)
-    angles = (positions.to(x.device)[:, None].double() * _frequencies(heads.size(-1)).to(x.device))[
-        :, None, :
-    ]
+    angles = (positions.to(x.device)[:, None].double() * frequencies(heads.size(-1)).to(x.device))[:, None, :]
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).flatten(1)
 
 
-def _frequencies(size: int) -> Tensor:
+def frequencies(size: int) -> Tensor:
     return WAVELENGTH_BASE ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)

@@ -19,6 +19,7 @@ from glassbert.errors import UserError
 from glassbert.model.block import Block
 from glassbert.model.cache import Cache, Shelf
 from glassbert.model.embeddings import Embeddings
+from glassbert.model.kernels import in_whole_vectors
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.linear import Linear
 from glassbert.model.stack import Stack
@@ -170,16 +171,17 @@ def rectangle(x: Tensor, layout: Layout) -> Tensor:
     """Return packed vectors, (S, D), as (B, longest, D) with zeros behind short sequences.
 
     Every step of decoding reads the same source, so a rectangle is better than runs of equal lengths; in a
-    batch sorted by length it has little padding.
+    batch sorted by length it has little padding. The longest is rounded up: the keys of a sequence are then
+    added up in the same order, whatever stands beside it.
     """
-    filled = x.new_zeros(len(layout.lengths), layout.max_length, x.size(1))
+    filled = x.new_zeros(len(layout.lengths), in_whole_vectors(layout.max_length), x.size(1))
     filled[layout.owners.to(x.device), layout.positions.to(x.device)] = x
     return filled
 
 
 def filling_mask(layout: Layout, like: Tensor) -> Tensor | None:
     """Return the mask that hides the padding of a `rectangle`, (B, 1, 1, longest); None if there is none."""
-    is_filling = torch.arange(layout.max_length) >= torch.tensor(layout.lengths)[:, None]
+    is_filling = torch.arange(in_whole_vectors(layout.max_length)) >= torch.tensor(layout.lengths)[:, None]
     if not is_filling.any():
         return None
     return torch.zeros(is_filling.shape).masked_fill_(is_filling, -math.inf).to(like)[:, None, None]

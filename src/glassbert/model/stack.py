@@ -46,6 +46,7 @@ class Stack(nn.Module):
         only: SomeTokens | None = None,
         memory: Tensor | None = None,
         memory_layout: Layout | None = None,
+        is_causal: bool = False,
         tap: Tap | None = None,
     ) -> Tensor:
         """Map (T, D) to (T, D); a decoder also reads ``memory``, (S, D).
@@ -53,6 +54,7 @@ class Stack(nn.Module):
         Args:
             only: Tokens whose last states are wanted, (M, D). The last block then leaves out the others,
                 unless a tap wants to see them.
+            is_causal: Let a token see only itself and those before it; a decoder always does.
         """
         last = len(self.blocks) - 1
         for index, block in enumerate(self.blocks):
@@ -62,6 +64,7 @@ class Stack(nn.Module):
                 only=None if tap or index < last else only,
                 memory=memory,
                 memory_layout=memory_layout,
+                is_causal=is_causal,
                 tap=within(tap, f"{index}"),
             )
         hidden = self._finish(hidden)

@@ -4,6 +4,7 @@ The checkpoints come from TensorFlow itself: golden/tf1/make.py. What TensorFlow
 endian, damage under valid checksums) is made here by a writer of tables.
 """
 
+import os
 import shutil
 import tracemalloc
 from collections.abc import Callable, Iterable
@@ -153,11 +154,21 @@ def test_shapes_are_known_without_reading_values() -> None:
     assert bundle.shape("global_step") == ()
 
 
-def test_a_tensor_is_a_view_that_cannot_change_the_file() -> None:
-    tensor = Bundle(TINY).tensor(POOLER_BIAS)
-    assert not tensor.flags.owndata
-    with pytest.raises(ValueError, match="read-only"):
-        tensor[0] = 1.0
+def test_files_that_shrink_or_are_none_are_refused(tmp_path: Path) -> None:
+    names = ("index", "data-00000-of-00001")
+    for name in names:
+        shutil.copy(f"{TINY}.{name}", tmp_path / f"a.{name}")
+    bundle = Bundle(tmp_path / "a")
+    os.truncate(tmp_path / "a.data-00000-of-00001", 10)
+    with pytest.raises(ModelError, match="became shorter since it was opened"):
+        bundle.tensor(POOLER_BIAS)
+    for name in names:
+        (tmp_path / f"a.{name}").unlink()
+        os.mkfifo(tmp_path / f"a.{name}")
+        with pytest.raises(ModelError, match="expected a file, got a pipe"):
+            Bundle(tmp_path / "a")
+        (tmp_path / f"a.{name}").unlink()
+        shutil.copy(f"{TINY}.{name}", tmp_path / f"a.{name}")
 
 
 @pytest.mark.parametrize("name", ["string", "bfloat16"])
@@ -374,7 +385,7 @@ def test_a_missing_second_shard_is_named(tmp_path: Path) -> None:
 def test_a_folder_in_place_of_a_file_is_refused(copied: Path) -> None:
     Path(f"{copied}.index").unlink()
     Path(f"{copied}.index").mkdir()
-    assert "cannot be read: Is a directory" in refusal(lambda: Bundle(copied))
+    assert "expected a file, got a folder" in refusal(lambda: Bundle(copied))
 
 
 def complaint_about(read: Callable[[], object]) -> str | None:

@@ -1,16 +1,20 @@
 """oneDNN on the CPU: weights laid out once for its product, with bias, activation and residual inside it."""
 
+from collections.abc import Callable
+from functools import cache
+from time import perf_counter
+
 import torch
 from torch import Tensor, nn
 
-from glassbert.model.cpu import simd_width
 from glassbert.model.linear import IN_PLACE, Linear
 
 # oneDNN lays weights out for an expected number of rows; any other number works too.
 EXPECTED_ROWS = 2048
-# Without AVX512, torch's own layers are the faster ones for batches of thousands of rows: MKL's products are
-# up to a fifth faster than oneDNN's, and torch's GELU takes half the time of oneDNN's or less.
-_SIMD_WIDTH_FOR_LONG_BATCHES = 16
+# A layer that is timed with both kinds of product: large enough to tell, small enough for milliseconds.
+_TIMED_ROWS, _TIMED_INPUTS, _TIMED_OUTPUTS, _TIMED_ROUNDS = 256, 384, 768, 5
+# A difference below this is noise, which must not decide.
+_CLEARLY_FASTER = 0.95
 # Activation -> (name, algorithm) of torch's oneDNN operator.
 _FUSED_ACTIVATIONS = {
     None: ("none", ""),
@@ -28,6 +32,10 @@ class OneDnnLinear(nn.Module):
         weight = linear.weight.detach()
         self.weight = torch.ops.mkldnn._reorder_linear_weight(weight, EXPECTED_ROWS)
         self.bias = None if linear.bias is None else linear.bias.detach()
+
+    def prepare(self, x: Tensor) -> Tensor:
+        """Return ``x``, which layers share as it is."""
+        return x
 
     def forward(
         self,
@@ -49,7 +57,28 @@ class OneDnnLinear(nn.Module):
 
 
 def is_faster(device: torch.device, *, has_long_batches: bool) -> bool:
-    """Return whether oneDNN is there and beats torch's own float32 layers on this machine."""
+    """Return whether oneDNN is there and beats torch's own float32 layers on this machine.
+
+    With few rows it always does. With many, it depends on the processor, and is measured.
+    """
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
-    return not has_long_batches or simd_width() >= _SIMD_WIDTH_FOR_LONG_BATCHES
+    return not has_long_batches or not plain_is_faster()
+
+
+@cache
+@torch.inference_mode()
+def plain_is_faster() -> bool:
+    """Return whether torch's own layer clearly takes less time here; measured once, in some milliseconds."""
+    with torch.random.fork_rng(devices=[]):
+        plain = Linear(_TIMED_INPUTS, _TIMED_OUTPUTS).eval()
+        x = torch.randn(_TIMED_ROWS, _TIMED_INPUTS)
+    layers: tuple[Callable[..., Tensor], ...] = (plain, OneDnnLinear(plain))
+    times: list[list[float]] = [[], []]
+    for _ in range(1 + _TIMED_ROUNDS):  # in turns, so that what else the machine does disturbs both
+        for layer, seconds in zip(layers, times, strict=True):
+            start = perf_counter()
+            layer(x, activation="gelu")
+            seconds.append(perf_counter() - start)
+    own, packed = (min(seconds) for seconds in times)
+    return own < _CLEARLY_FASTER * packed

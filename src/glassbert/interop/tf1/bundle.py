@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassbert.errors import ModelError
-from glassbert.interop.tf1.crc32c import Bytes, masked_crc32c
+from glassbert.interop.tf1.crc32c import masked_crc32c
 from glassbert.interop.tf1.names import is_optimizer_state, rule_for_tf1
 from glassbert.interop.tf1.table import Damaged, Message, Unsupported, read_table
+from glassbert.open_files import PartsFile
 
 _READER_VERSION = 1
 # Within what numpy allows; no model comes near.
 _MAX_DIMENSIONS = 32
 _MAX_ELEMENTS = 2**56
+_MAX_INDEX_SIZE = 2**26
 # TensorFlow's numbers for types.
 _TYPES = {
     1: "float32",
@@ -108,18 +110,19 @@ class Bundle:
         """Read the index and check every entry against the data files; no tensor is read yet."""
         self.index_path = Path(f"{prefix}.index")
         self._entries: dict[str, Entry] = {}
-        index = _map_file(self.index_path)
+        index = _opened(self.index_path)
         with _blaming(self.index_path):
-            table = read_table(index)
+            if index.size > _MAX_INDEX_SIZE:
+                raise Damaged(f"has {index.size:,} bytes; at most {_MAX_INDEX_SIZE:,} are expected")
+            table = read_table(np.frombuffer(index.read(0, index.size), np.uint8))
             num_shards = _read_num_shards(table)
             for key, value in table:
                 # Such keys belong to slices of a partitioned variable, which has its own entry.
                 if not key.startswith(b"\0"):
                     self._entries[_decode(key)] = Entry.parse(value)
-        self._shards: list[tuple[Path, Bytes]] = []
-        for shard in range(num_shards):
-            path = Path(f"{prefix}.data-{shard:05d}-of-{num_shards:05d}")
-            self._shards.append((path, _map_file(path)))
+        self._shards = [
+            _opened(Path(f"{prefix}.data-{shard:05d}-of-{num_shards:05d}")) for shard in range(num_shards)
+        ]
         for name, entry in self._entries.items():
             if not entry.num_slices:
                 self._check(name, entry)
@@ -131,10 +134,10 @@ class Bundle:
                 raise Damaged(f"lies in data file {entry.shard} of {len(self._shards)}")
             if entry.offset < 0 or entry.size < 0:
                 raise Damaged(f"takes {entry.size} bytes at {entry.offset}")
-        path, shard = self._shards[entry.shard]
-        with _blaming(path, name):
-            if entry.offset + entry.size > len(shard):
-                raise Damaged(f"should end at {entry.offset + entry.size} of the file's {len(shard)} bytes")
+        shard = self._shards[entry.shard]
+        with _blaming(shard.path, name):
+            if entry.offset + entry.size > shard.size:
+                raise Damaged(f"should end at {entry.offset + entry.size} of the file's {shard.size} bytes")
 
     def names(self) -> list[str]:
         """Return the names of all variables in the file's order, which is alphabetical."""
@@ -144,7 +147,7 @@ class Bundle:
         return self._entry(name).shape
 
     def tensor(self, name: str) -> NDArray[Any]:
-        """Return a variable as a read-only view of the file, after checking its checksum."""
+        """Return a variable, after checking its checksum."""
         entry = self._entry(name)
         with _blaming(self.index_path, name):
             if entry.num_slices:
@@ -152,9 +155,9 @@ class Bundle:
             if entry.dtype is None:
                 kind = _UNSUPPORTED_TYPES.get(entry.type_number, f"TensorFlow's number {entry.type_number}")
                 raise Unsupported(f"is of type {kind}; readable are {', '.join(sorted(_TYPES.values()))}")
-        path, shard = self._shards[entry.shard]
-        data = shard[entry.offset : entry.offset + entry.size]
-        with _blaming(path, name):
+        shard = self._shards[entry.shard]
+        data = np.frombuffer(shard.read(entry.offset, entry.size), np.uint8)
+        with _blaming(shard.path, name):
             if masked_crc32c(data) != entry.crc32c:
                 raise Damaged("fails its checksum")
         return data.view(entry.dtype).reshape(entry.shape)
@@ -188,11 +191,9 @@ def _decode(key: bytes) -> str:
         raise Damaged(f"key {key!r} is not UTF-8") from None
 
 
-def _map_file(path: Path) -> Bytes:
+def _opened(path: Path) -> PartsFile:
     try:
-        if path.stat().st_size == 0:
-            return np.empty(0, np.uint8)  # an empty file cannot be mapped
-        return np.asarray(np.memmap(path, np.uint8, mode="r"))
+        return PartsFile(path)
     except FileNotFoundError:
         raise ModelError(f"{path}: missing; a checkpoint is one .index and all its .data files") from None
     except OSError as error:
