@@ -27,6 +27,7 @@ OBJECTIVES = {
     "mlm+nsp": ["objective.name=mlm+nsp", "objective.partner=file"],
     "rtd": ["objective.name=rtd"],
     "mae": ["objective.name=mae"],
+    "mlm+causal": ["objective.name=mlm+causal"],
 }
 RATES = (5e-4, 1e-3, 2e-3)
 RATE_STEPS = 150

@@ -6,6 +6,8 @@ from glassbert.data.examples import ReadOptions, TextExample
 from glassbert.errors import UserError
 from glassbert.evaluation.evaluate import evaluate
 from glassbert.inference.loading import load
+from glassbert.reports.page import write_report
+from glassbert.reports.terminal import render
 from helpers.oracles import make_oracle, save_oracle
 from helpers.sentence_pairs import sentence_pairs, write_arbitrary_translator
 
@@ -59,3 +61,22 @@ def test_how_rows_are_read_is_nothing_to_a_translator(tmp_path: Path) -> None:
     translator = load(write_arbitrary_translator(tmp_path))
     with pytest.raises(UserError, match="for labelled rows"):
         evaluate(translator, sentence_pairs(2), options=ReadOptions(format="csv"))
+
+
+def test_a_model_in_int8_is_measured_in_float32_as_well(folder: Path, data: Path, tmp_path: Path) -> None:
+    options = ReadOptions(skip_bad=1)
+    lines: list[str] = []
+    both = evaluate(load(folder, precision="int8"), data, options=options, log=lines.append)
+    exact = evaluate(folder, data, options=options)
+    assert exact.float32 is None
+    assert both.float32 == exact.metrics
+    assert both.metrics != exact.metrics
+    assert both.to_json()["float32"] == dict(exact.metrics)
+    assert sum("left out" in line for line in lines) == 1
+    assert "int8  float32" in " ".join(render(both).split("\n")[2].split()).replace(" ", "  ")
+    write_report(tmp_path / "report.html", both)
+    assert "<th scope" in (tmp_path / "report.html").read_text()
+    translator = load(write_arbitrary_translator(tmp_path), precision="int8")
+    found = evaluate(translator, sentence_pairs(2))
+    assert found.float32 is not None
+    assert found.float32.keys() == found.metrics.keys()

@@ -1,7 +1,6 @@
 """Every task and every kind of label, from a file to a model that loads anywhere."""
 
 import json
-import os
 import random
 import shutil
 import signal
@@ -31,37 +30,12 @@ from glassbert.runs.run import carry_out
 from glassbert.storage import read_json
 from glassbert.tasks.fine_tuning import FineTune
 from helpers.predicting import predictions
-from helpers.small_model import sentiment, small_folder
+from helpers.small_model import small_folder
+from helpers.task_rows import TASK_OF, rows_of, signalled_at
 
 STEPS = 6
 
 
-def rows_of(kind: str, number: int, seed: int) -> list[dict[str, Any]]:
-    """Return JSON rows of a task: labels tell whether a text is good, spans and answers where `o` is."""
-    rows = []
-    for index, one in enumerate(sentiment(number, seed)):
-        text, is_good = f"{one.text} o", one.labels[0] == "good"
-        place = text.index("o")
-        rows.append(
-            {
-                "single": {"text": text, "label": one.labels[0]},
-                "multi": {"text": text, "labels": ["good", "text"] if is_good else ["text"]},
-                "regression": {"text": text, "score": 1.5 if is_good else -0.5},
-                "pair": {"text_a": text, "text_b": "a l", "label": one.labels[0]},
-                "tag": {"text": text, "spans": [{"start": place, "end": place + 1, "label": "O"}]},
-                "crf": {"text": text, "spans": [{"start": place, "end": place + 1, "label": "O"}]},
-                "answer": {
-                    "id": str(index),
-                    "question": "a",
-                    "context": text,
-                    "answers": [{"text": "o", "answer_start": place}],
-                },
-            }[kind]
-        )
-    return rows
-
-
-TASK_OF = {"pair": "pair", "tag": "tag", "crf": "tag", "answer": "answer"}
 KINDS = ["single", "multi", "regression", "pair", "tag", "crf", "answer"]
 
 
@@ -101,18 +75,6 @@ def finished(request: pytest.FixtureRequest, given: Path, tmp_path_factory: pyte
     out = tmp_path_factory.mktemp(request.param) / "out"
     assert run(given, request.param, out)
     return request.param, out
-
-
-def signalled_at(step: int, number: int) -> Callable[[FineTune[Any, Any], int], Any]:
-    """Return a `batch` that sends a signal to its own process when a step asks for its examples."""
-    batch = FineTune.batch
-
-    def with_signal(task: FineTune[Any, Any], wanted: int) -> Any:
-        if wanted == step:
-            os.kill(os.getpid(), number)
-        return batch(task, wanted)
-
-    return with_signal
 
 
 def run_and_be_killed(given: Path, kind: str, out: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from glassbert.errors import RunFailed
-from glassbert.storage import new_folder
+from glassbert.storage import new_folder, sweep
 from glassbert.training.checkpoint import (
     MANIFEST,
     Progress,
@@ -16,7 +16,6 @@ from glassbert.training.checkpoint import (
     newest_good,
     restore_moments,
     save_checkpoint,
-    sweep,
     verify,
 )
 from glassbert.training.log import forget_after

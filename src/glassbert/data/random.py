@@ -35,6 +35,7 @@ class Draw(IntEnum):
     BATCH_ORDER = 14
     HELD_OUT = 15
     DIRECTIONS = 16
+    SENTENCE = 17
 
 
 def bits(seed: int, draw: Draw, *keys: Keys) -> NDArray[np.uint64]:

@@ -7,6 +7,7 @@ import torch
 
 from glassbert.data.corpus.reader import Corpus
 from glassbert.evaluation.result import Evaluation
+from glassbert.inference.devices import PrecisionName
 from glassbert.inference.model import Model
 from glassbert.inference.prepare import prepared
 from glassbert.messages import Log
@@ -42,12 +43,16 @@ def evaluate_corpus(
         settings = replace(settings, max_length=max_length)
     objective = make_objective(settings, model.tokenizer.vocabulary)
     network = saved_network(objective, model.network, model.folder)
-    network = prepared(network, device=model.device, has_long_batches=True)
+    # A loss in half precision is measured as in training: products in half precision, losses not.
+    precision: PrecisionName = "int8" if model.precision == "int8" else "float32"
+    network = prepared(
+        network, device=model.device, precision=precision, has_long_batches=True, with_heads=False
+    )
     for note in notes:
         log(note)
     batch_tokens = max(_BATCH_TOKENS, settings.max_length)
     batches = tuple(objective.held_out_batches(Corpus.open(folder), num_tokens, batch_tokens=batch_tokens))
-    is_half = model.precision == "bfloat16"  # as in training: products in half precision, losses not
+    is_half = model.precision == "bfloat16"
     with torch.inference_mode(), torch.autocast(model.device.type, torch.bfloat16, enabled=is_half):
         scores = objective.measure(network, batches)
     return Evaluation(

@@ -16,9 +16,11 @@ from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.predict import as_examples, schema_for
 from glassbert.inference.translator import Translator
-from glassbert.messages import Log, to_stderr
+from glassbert.messages import Log, say_nothing, to_stderr
+from glassbert.model.torch_state import in_own_state
 
 
+@in_own_state
 def evaluate(
     model: str | Path | Model | Translator,
     data: str | Path | Sequence[Any],
@@ -29,6 +31,8 @@ def evaluate(
     log: Log = to_stderr,
 ) -> Evaluation:
     """Measure a model on labelled rows, a translator on sentence pairs, a pre-trained model on a corpus.
+
+    A model in int8 is measured in float32 as well.
 
     Args:
         model: A loaded model, or what `glassbert.load` takes.
@@ -47,6 +51,22 @@ def evaluate(
     is_plain = task is None and options == ReadOptions(skip_bad=options.skip_bad)
     if (is_corpus or isinstance(loaded, Translator)) and not is_plain:
         raise UserError("task, format, columns and kind are for labelled rows; leave them out")
+    evaluation = _evaluated(loaded, data, is_corpus, task, options, name, log)
+    if loaded.precision != "int8":
+        return evaluation
+    exact = _evaluated(loaded.in_precision("float32"), data, is_corpus, task, options, name, say_nothing)
+    return replace(evaluation, float32=exact.metrics)
+
+
+def _evaluated(
+    loaded: Model | Translator,
+    data: str | Path | Sequence[Any],
+    is_corpus: bool,
+    task: str | None,
+    options: ReadOptions,
+    name: str,
+    log: Log,
+) -> Evaluation:
     if isinstance(loaded, Translator):
         return evaluate_pairs(loaded, data, name=name, skip_bad=options.skip_bad, log=log)
     assumed = [f"assumed: {assumption}" for assumption in loaded.tokenizer.assumptions]

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from glassbert.metrics.baselines import Baselines
 from glassbert.metrics.calibration import Calibration
+from glassbert.metrics.comparison import Comparison
 from glassbert.metrics.mistakes import Mistake
 from glassbert.metrics.report import Report as Report
 from glassbert.metrics.thresholds import Acceptance
@@ -42,6 +43,8 @@ class Evaluation:
     examples: int
     report: Report
     """The scores of the task in full; `metrics` has the main figures."""
+    float32: Mapping[str, float] | None = None
+    """The metrics of the same model in float32, of one that computes in int8."""
     calibration: Calibration | None = None
     acceptance: Acceptance | None = None
     """From which score on guesses can be accepted, for classifiers."""
@@ -56,6 +59,8 @@ class Evaluation:
     """Tokens that replace characters missing from the vocabulary."""
     baselines: Baselines | None = None
     """What simple methods and the model scored on the dev rows of its training."""
+    comparison: Comparison | None = None
+    """The model beside the teacher that it learned from; None if there was none."""
     curves: tuple[TrainingCurve, ...] = ()
     seeds: tuple[SeedResult, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -82,6 +87,7 @@ class Evaluation:
             "data": self.data,
             "examples": self.examples,
             "metrics": dict(self.metrics),
+            "float32": None if self.float32 is None else dict(self.float32),
             "truncated": self.truncated,
             "tokens": self.tokens,
             "unknown": self.unknown,
@@ -90,6 +96,7 @@ class Evaluation:
             "thresholds": [one.to_json() for one in self.acceptance.thresholds] if self.acceptance else [],
             "alarm": self.alarm,
             "baselines": self.baselines.to_json() if self.baselines else None,
+            "student": self.comparison.to_json() if self.comparison else None,
             "seeds": [asdict(seed) for seed in self.seeds],
             "notes": list(self.notes),
             # A translator's scores have always been at the top level as well.

@@ -9,6 +9,7 @@ from glassbert.data.examples import ReadOptions
 from glassbert.data.rows.read import read_examples
 from glassbert.data.rows.schema import Schema
 from glassbert.errors import DataError, ModelError
+from glassbert.evaluation.comparison import comparison_of
 from glassbert.evaluation.result import Evaluation
 from glassbert.inference.model import Model
 from glassbert.messages import Log
@@ -81,6 +82,7 @@ def evaluate_rows(
         model=name,
         data=data,
         baselines=baselines_of(model.run),
+        comparison=comparison_of(model.run),
         settings=run_settings(model.run),
         notes=tuple(notes),
     )

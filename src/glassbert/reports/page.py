@@ -8,6 +8,7 @@ from glassbert.evaluation.result import Evaluation, TrainingCurve
 from glassbert.evaluation.training_history import with_training_history
 from glassbert.metrics.baselines import Baselines
 from glassbert.metrics.calibration import Calibration
+from glassbert.metrics.comparison import Comparison
 from glassbert.metrics.thresholds import Acceptance, ThresholdCurve
 from glassbert.outputs import check_files, check_kind
 from glassbert.reports.html import columns, definitions, document, figure, section, table
@@ -78,6 +79,8 @@ def _sections(evaluation: Evaluation) -> Iterator[Markup]:
     yield _metrics(evaluation)
     if evaluation.baselines:
         yield _worth(evaluation.baselines)
+    if evaluation.comparison:
+        yield _student(evaluation.comparison)
     yield from task_sections(evaluation.report)
     if evaluation.calibration:
         yield _calibration(evaluation.calibration)
@@ -97,10 +100,18 @@ def _sections(evaluation: Evaluation) -> Iterator[Markup]:
 
 
 def _metrics(evaluation: Evaluation) -> Markup:
+    exact = evaluation.float32
     rows = [
-        (name, f"{value:.4f}", meaning(name, evaluation.report)) for name, value in evaluation.metrics.items()
+        (
+            name,
+            f"{value:.4f}",
+            *([] if exact is None else [f"{exact[name]:.4f}"]),
+            meaning(name, evaluation.report),
+        )
+        for name, value in evaluation.metrics.items()
     ]
-    return section("Metrics", table("Metrics", ("metric", "value", "meaning"), rows, texts=["meaning"]))
+    values = ("value",) if exact is None else ("int8", "float32")
+    return section("Metrics", table("Metrics", ("metric", *values, "meaning"), rows, texts=["meaning"]))
 
 
 def _worth(baselines: Baselines) -> Markup:
@@ -113,6 +124,12 @@ def _worth(baselines: Baselines) -> Markup:
         else f"Simple methods on {baselines.rows:,} dev rows. The model's gain is within chance."
     )
     return section("Worth its cost?", table("Baselines", ("method", baselines.metric), rows), intro=intro)
+
+
+def _student(comparison: Comparison) -> Markup:
+    intro = "The model, which is the student, beside the teacher that it learned from, on the same data."
+    names = ("", "teacher", "student", "student and teacher")
+    return section("Teacher and student", table("Students", names, comparison.rows()), intro=intro)
 
 
 def _calibration(calibration: Calibration) -> Markup:

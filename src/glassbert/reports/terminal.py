@@ -48,12 +48,19 @@ def _captured(parts: "Iterable[Table | str]", width: int | None, *, is_terminal:
     return "\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n"))
 
 
+def _metrics(evaluation: Evaluation) -> "Table":
+    rows = [(name, f"{value:.4f}") for name, value in evaluation.metrics.items()]
+    if evaluation.float32 is None:
+        return _table(("metric", "value"), rows)
+    both = [(*row, f"{evaluation.float32[row[0]]:.4f}") for row in rows]
+    return _table(("metric", "int8", "float32"), both)
+
+
 def _parts(evaluation: Evaluation, width: int) -> "Iterator[Table | str]":
     report = evaluation.report
     title = f"{evaluation.task}: {evaluation.model} on {evaluation.data}, {evaluation.examples:,} examples"
     yield _one_line(title)
-    rows = [(name, f"{value:.4f}") for name, value in evaluation.metrics.items()]
-    yield _table(("metric", "value"), rows)
+    yield _metrics(evaluation)
     if isinstance(report, ClassReport | MultiLabelReport):
         yield from _scores("class", report.per_class)
     if isinstance(report, ClassReport) and len(report.labels) <= MAX_CONFUSION:

@@ -15,10 +15,12 @@ from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.messages import Log
 from glassbert.model.bert import Bert
+from glassbert.model_names import model_folder
 from glassbert.runs.calibrate import calibrate
 from glassbert.runs.describe import describe_rows
 from glassbert.runs.finetune_tables import (
     AdaptSettings,
+    DistilSettings,
     ExampleFiles,
     FineTuneSettings,
     RunsSettings,
@@ -29,7 +31,9 @@ from glassbert.runs.recipe import Tables
 from glassbert.runs.rows import Rows, read_rows
 from glassbert.runs.run import DevData, Finish, Prepared, Session, SingleRun
 from glassbert.runs.start import StartModel
+from glassbert.runs.students import Student, check_distil, shallower, teaching_of
 from glassbert.runs.sweep import Sweep
+from glassbert.runs.teacher import TEACHER, Teacher
 from glassbert.storage import new_folder, read_json
 from glassbert.tasks.fine_tuning import FineTune
 from glassbert.tasks.registry import settings_class, task_class
@@ -55,6 +59,9 @@ class FineTuneRecipe:
     train: FineTuneSettings
     adapt: AdaptSettings = field(default_factory=AdaptSettings)
     runs: RunsSettings = field(default_factory=RunsSettings)
+    distil: DistilSettings = field(default_factory=DistilSettings)
+    answers: Path | None = field(default=None, repr=False, compare=False)
+    """Where the teacher's answers are kept; in the folder of the run if None. Several runs share them."""
     rows: Rows | None = field(default=None, repr=False, compare=False)
     """The rows of `[data]`, once they are read: several runs share them."""
 
@@ -62,8 +69,13 @@ class FineTuneRecipe:
     def of(cls, name: str, tables: Mapping[str, Mapping[str, Any]]) -> "FineTuneRecipe":
         """Check the tables of a recipe; fill in what depends on the model."""
         task_settings = settings_class(name)
-        check_keys(tables, ("data", "model", "task", "train", "adapt", "runs"), "recipe")
+        check_keys(tables, ("data", "model", "task", "train", "adapt", "runs", "distil"), "recipe")
+        distil = settings_from(DistilSettings, tables.get("distil", {}), "distil")
         model = StartModel.of(tables.get("model", {}), MODEL_FIELDS)
+        if distil.teacher is not None:
+            distil = replace(distil, teacher=model_folder(distil.teacher))
+            model = replace(model, start=model.start or distil.teacher)
+        check_distil(distil, model)
         if model.start is None:
             raise UserError(
                 "model.start is missing; name the model to fine-tune in the recipe or with --model"
@@ -81,6 +93,7 @@ class FineTuneRecipe:
             train=settings_from(FineTuneSettings, train, "train"),
             adapt=settings_from(AdaptSettings, tables.get("adapt", {}), "adapt"),
             runs=settings_from(RunsSettings, tables.get("runs", {}), "runs"),
+            distil=distil,
         )
 
     def tables(self) -> Tables:
@@ -93,6 +106,7 @@ class FineTuneRecipe:
                 "train": asdict(self.train),
                 "adapt": asdict(self.adapt),
                 "runs": asdict(self.runs),
+                **({} if self.distil.teacher is None else {"distil": asdict(self.distil)}),
             }
         )
 
@@ -106,7 +120,14 @@ class FineTuneRecipe:
 
     def reads(self) -> list[Path]:
         """Return the files and folders that the run reads."""
-        return [path for path in (self.data.train, self.data.dev, self.model.start) if path is not None]
+        named = (
+            self.data.train,
+            self.data.dev,
+            self.model.start,
+            self.distil.teacher,
+            self.distil.unlabelled,
+        )
+        return [path for path in named if path is not None]
 
     def prepare(self, out: Path, log: Log) -> Prepared:
         """Read the rows and make what is trained: one run, or several that share the rows."""
@@ -116,15 +137,21 @@ class FineTuneRecipe:
                 "data.dev_share=0: without rows to measure on, none of several runs is the best; "
                 "give a --dev file, or do one run"
             )
-        rows = self.rows or read_rows(self.name, self.data, log)
+        rows = self.rows or read_rows(self.name, self.data, log, self.distil.unlabelled)
         if is_sweep or self.adapt.epochs:
             return Sweep.of(replace(self, rows=rows), rows, out)
-        trainable = make_trainable(self, rows, log)
+        student = make_student(self, rows, out, log)
+        trainable = student.trainable
+
+        def begin(out: Path) -> None:
+            student.listen(self.answers or out / TEACHER, out, log)
+
         return SingleRun(
             trainable=trainable,
             settings=with_evaluations(self.train, trainable),
-            data=rows.about,
-            finish=partial(_finish, trainable),
+            data={**rows.about, **student.about},
+            begin=begin,
+            finish=partial(_finish, student),
             dev=self.dev_data(rows),
         )
 
@@ -138,14 +165,14 @@ class FineTuneRecipe:
         return DevData(name, evaluate) if rows.dev else None
 
 
-def _finish(trainable: FineTune[Any, Any], session: Session, trained: TrainResult) -> Finish:
+def _finish(student: Student, session: Session, trained: TrainResult) -> Finish:
     """Calibrate the best weights; without rows to measure on, the last weights are the best known."""
-    out = session.out
+    out, trainable = session.out, student.trainable
     if not trainable.dev:
         with new_folder(out / "best", overwrite=True) as folder:
             shutil.copytree(out / "last", folder, dirs_exist_ok=True)
         return Finish({})
-    evaluation = calibrate(out / "best", trainable, session.log)
+    evaluation = student.compared(calibrate(out / "best", trainable, session.log), out / "best")
     metrics: Mapping[str, float] = read_json(out / "best" / "run.json")["metrics"]
     best_by = trainable.task.best_by
     if trained.best is not None and best_by not in metrics:
@@ -155,7 +182,13 @@ def _finish(trainable: FineTune[Any, Any], session: Session, trained: TrainResul
 
 
 def make_trainable(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any, Any]:
-    """Check the rows, put the task's head on the model and encode the rows."""
+    """Check the rows, put the task's head on the model and encode the rows; without a teacher."""
+    assert recipe.distil.teacher is None
+    return make_student(recipe, rows, Path(), log).trainable
+
+
+def make_student(recipe: FineTuneRecipe, rows: Rows, out: Path, log: Log) -> Student:
+    """Check the rows, put the task's head on the model, encode the rows; open the teacher if there is one."""
     source = recipe.model.folder()
     tokenizer = source.tokenizer()
     limit = min(source.config.encoder.max_position_embeddings, tokenizer.max_length)
@@ -172,6 +205,11 @@ def make_trainable(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any
         log(note)
     settings = recipe.train
     bert = start_model(recipe.model, task.head(), settings.seed, log)
+    teacher: Teacher | None = None
+    keep: tuple[int, ...] = ()
+    if recipe.distil.teacher is not None:
+        teacher = Teacher.of_task(recipe.distil.teacher, task)
+        bert, keep = shallower(recipe, bert, teacher, task, rows, out, log)
     recipe.model.check_same(bert.config.encoder)
     trainable = FineTune(
         bert,
@@ -182,13 +220,15 @@ def make_trainable(recipe: FineTuneRecipe, rows: Rows, log: Log) -> FineTune[Any
         batch_size=settings.batch_size,
         batch_tokens=settings.batch_tokens,
         seed=settings.seed,
+        unlabelled=rows.unlabelled,
+        teaching=None if teacher is None else teaching_of(recipe.distil),
     )
     trainable.check_metric()
     for what, inputs in (("train", trainable.train_inputs), ("dev", trainable.dev_inputs)):
         for line in describe_rows(what, tokenizer, inputs, task.max_length):
             log(line)
     log(f"learning rate {settings.learning_rate:g}, batches of {settings.batch_size}, seed {settings.seed}")
-    return trainable
+    return Student(trainable, teacher, keep)
 
 
 def start_model(start: StartModel, head: HeadSpec, seed: int, log: Log) -> Bert:

@@ -5,7 +5,17 @@ from pathlib import Path
 from typing import Annotated
 
 from glassbert.data.examples import ReadOptions
-from glassbert.ranges import MINUTES, Count, CountOrNone, Length, Range, Rate, ShareBelowOne
+from glassbert.ranges import (
+    MINUTES,
+    TEMPERATURE,
+    Count,
+    CountOrNone,
+    Length,
+    Range,
+    Rate,
+    Share,
+    ShareBelowOne,
+)
 from glassbert.storage import read_json
 from glassbert.training.settings import TrainSettings
 from glassbert.typed import check_fields
@@ -55,6 +65,27 @@ class AdaptSettings:
 
     def __post_init__(self) -> None:
         check_fields(self, "adapt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistilSettings:
+    """The `[distil]` table: a teacher, whose answers count beside the labels."""
+
+    teacher: Path | None = None
+    """A model that was trained for the task; if no other model is named, its blocks are the student."""
+    keep: str = "auto"
+    """The teacher's blocks that the student begins with, such as 0,2,5; auto tries choices beforehand."""
+    blocks: Count | None = None
+    """With auto: how many blocks; half of the teacher's if not set."""
+    unlabelled: Path | None = None
+    """File of more rows without labels, of which the teacher alone says something."""
+    temperature: Annotated[float, TEMPERATURE] = 2.0
+    """What the logits of both are divided by, so that less likely answers teach, too."""
+    gold_weight: Share = 0.3
+    """The part of the loss that labels have; the teacher has the rest."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "distil")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,8 +30,8 @@ def open_run(out: Path, tables: Tables, complete: Callable[[Tables], Tables] = d
     path = out / RECIPE
     if path.is_file():
         found = read_recipe(path)
-        if _kind(found) != _kind(tables):
-            raise UserError(f"{out} holds a run of {_kind(found)}; name another folder with --out")
+        if kind_of(found) != kind_of(tables):
+            raise UserError(f"{out} holds a run of {kind_of(found)}; name another folder with --out")
         before = complete(found)
         difference = first_difference(write_recipe(before), text)
         if difference:
@@ -58,7 +58,8 @@ def forget_run(out: Path) -> None:
         shutil.rmtree(out, ignore_errors=True)
 
 
-def _kind(tables: Tables) -> str:
+def kind_of(tables: Tables) -> str:
+    """Return what a recipe trains: pretrain, or the name of its task."""
     return str(tables.get("task", {}).get("name", "pretrain"))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from glassbert.errors import UserError
 from glassbert.open_files import read_regular
-from glassbert.parsing import FormatError, parse_toml
+from glassbert.parsing import FormatError, is_text, parse_toml
 
 # What TOML does not have in a string as it is.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -42,7 +42,10 @@ def write_recipe(tables: Mapping[str, Mapping[str, Any]]) -> str:
             *(f"{key} = {_toml(value)}" for key, value in table.items() if value is not None),
             "",
         ]
-    return "\n".join(lines)
+    text = "\n".join(lines)
+    if not is_text(text):
+        raise UserError("a name in the recipe is not UTF-8, which TOML cannot hold; rename the file")
+    return text
 
 
 def set_value(tables: Tables, key: str, value: Any, *, shown: str) -> None:

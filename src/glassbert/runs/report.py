@@ -5,6 +5,7 @@ from pathlib import Path
 
 from glassbert.errors import UserError
 from glassbert.messages import Log
+from glassbert.open_files import real_path
 from glassbert.reports.page import check_report_file, write_report
 from glassbert.runs.run import Recipe, RunResult
 from glassbert.storage import read_json
@@ -21,7 +22,7 @@ def check_report(recipe: Recipe, out: Path, path: Path | None = None) -> None:
     """
     path = path or out / REPORT
     check_report_file(path, recipe.reads())
-    if path.suffix != ".html" and path.resolve().is_relative_to(out.resolve()):
+    if path.suffix != ".html" and real_path(path).is_relative_to(real_path(out)):
         raise UserError(f"{path} is a place in the folder of the run; name a report there with .html")
 
 
@@ -45,5 +46,7 @@ def with_report(result: RunResult, log: Log, path: Path | None = None) -> RunRes
     log(f"best, {origin}: {values}")
     if evaluation.baselines:
         log(evaluation.baselines.sentence())
+    if evaluation.comparison:
+        log(evaluation.comparison.sentence())
     log(f"the report is in {path}")
     return replace(result, report=path)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from glassbert.data.examples import Example, Kind, Table
@@ -28,10 +29,29 @@ class Rows:
     """Fingerprints of the files, for run.json."""
     kind: Kind | None = None
     """What the texts of classify and pair are labelled with."""
+    unlabelled: Sequence[Example] = ()
+    """More examples to learn from a teacher."""
 
 
-def read_rows(name: str, files: ExampleFiles, log: Log) -> Rows:
-    """Read the rows to learn from and those to measure on; without a file of the latter, hold some out."""
+def read_rows(name: str, files: ExampleFiles, log: Log, unlabelled: Path | None = None) -> Rows:
+    """Read the rows to learn from and those to measure on; without a file of the latter, hold some out.
+
+    Args:
+        unlabelled: A file of more rows, whose labels are not read, if it has any.
+    """
+    rows = _read_labelled(name, files, log)
+    if unlabelled is None:
+        return rows
+    table = read_examples(
+        schema_of(name), unlabelled, replace(files, format=None, columns={}, kind=rows.kind)
+    )
+    log_table("unlabelled", table, log)
+    _warn_of_shared(table.examples, rows.dev, log)
+    about = {**rows.about, "unlabelled": _about(table)}
+    return replace(rows, about=about, unlabelled=table.examples)
+
+
+def _read_labelled(name: str, files: ExampleFiles, log: Log) -> Rows:
     schema = schema_of(name)
     table = read_examples(schema, files.train, files)
     log_table("train", table, log)

@@ -18,6 +18,7 @@ from glassbert.runs.adapt import adapt
 from glassbert.runs.folder import RECIPE
 from glassbert.runs.rows import Rows
 from glassbert.runs.run import RunResult, Session, carry_out
+from glassbert.runs.teacher import TEACHER
 from glassbert.storage import new_folder, read_json, write_atomically, write_json
 from glassbert.tasks.task import LOWER_IS_BETTER
 from glassbert.training.checkpoint import PROGRESS, checkpoints
@@ -78,7 +79,8 @@ class Sweep:
 
     def carry_out(self, session: Session) -> RunResult:
         """Adapt, search, repeat with other seeds: whatever the recipe asks for and is not done yet."""
-        single, runs = self.recipe.single(), self.recipe.runs
+        # The runs share what the teacher says.
+        single, runs = replace(self.recipe.single(), answers=session.out / TEACHER), self.recipe.runs
         if self.recipe.adapt.epochs:
             adapted = adapt(self.recipe, self.rows.train, session)
             if not adapted.is_finished:

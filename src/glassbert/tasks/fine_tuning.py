@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from glassbert.config import ModelConfig
-from glassbert.data.epochs import Epochs, shuffled_batches
 from glassbert.data.examples import E
 from glassbert.errors import ModelError, UserError
 from glassbert.heads import HEADS
@@ -27,27 +26,30 @@ from glassbert.model.layout import Batch
 from glassbert.model.packed import pack
 from glassbert.model.tap import Tap, shown_losses
 from glassbert.tasks.forward import decoded, raw_outputs
-from glassbert.tasks.partial_embedding import PartlyTrainedEmbedding, used_rows, whole_table
+from glassbert.tasks.input_order import InputOrder
+from glassbert.tasks.partial_embedding import PartlyTrainedEmbedding, used_rows, whole_state
 from glassbert.tasks.registry import task_class, task_of_head
 from glassbert.tasks.task import LOWER_IS_BETTER, Input, P, Task
+from glassbert.tasks.teaching import TAUGHT, Teaching, num_taught
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.typed import record_from, typed
-
-TOKENS = "encoder.embeddings.token"
 
 
 class FineTuneModule(nn.Module):
     """A BERT with a task's losses: what the engine differentiates."""
 
-    def __init__(self, bert: Bert, task: Task[E, P], rows: Tensor | None) -> None:
+    def __init__(
+        self, bert: Bert, task: Task[E, P], rows: Tensor | None, teaching: Teaching | None = None
+    ) -> None:
         """Freeze what is not trained.
 
         Args:
             rows: Rows of the token embedding that are trained, (R,); None trains them all.
+            teaching: How a teacher's answers, which the inputs then hold, count.
         """
         super().__init__()
         self.bert, self.extra = bert, task.extra
-        self._task = task
+        self._task, self._teaching = task, teaching
         self._is_encoder_frozen = task.settings.freeze_encoder
         if self._is_encoder_frozen:
             bert.encoder.requires_grad_(False)
@@ -74,8 +76,23 @@ class FineTuneModule(nn.Module):
         """
         if isinstance(part, Batch):
             return self.bert(part, heads_only=True, tap=tap)
+        if self._teaching is not None:
+            weights = self._teaching.loss_weights(self._task)
+            return shown_losses(self._taught(part, self._teaching, tap), weights, tap)
         output = self.bert(pack(part, self.device), heads_only=True, tap=tap)
         return shown_losses(self._task.losses(output, part), self._task.loss_weights, tap)
+
+    def _taught(self, part: Sequence[Input], teaching: Teaching, tap: Tap | None) -> dict[str, Tensor]:
+        """Return the sums of a part, of which some inputs may have no label."""
+        sums: dict[str, Tensor] = {}
+        for are_labelled in (True, False):
+            chosen = [one for one in part if (one.target is not None) == are_labelled]
+            if not chosen:
+                continue
+            output = self.bert(pack(chosen, self.device), heads_only=True, tap=tap)
+            found = teaching.losses(self._task, output, chosen, are_labelled=are_labelled)
+            sums |= {name: value + sums.get(name, 0.0) for name, value in found.items()}
+        return sums
 
 
 class FineTune(Generic[E, P]):
@@ -92,19 +109,26 @@ class FineTune(Generic[E, P]):
         batch_size: int,
         batch_tokens: int,
         seed: int,
+        unlabelled: Sequence[E] = (),
+        teaching: Teaching | None = None,
     ) -> None:
-        """Encode the examples, once for the whole run."""
+        """Encode the examples, once for the whole run.
+
+        Args:
+            unlabelled: More examples, of which only a teacher says something.
+            teaching: How a teacher's answers count; `order.taught` must hold them before the first step.
+        """
         self.tokenizer, self.task, self.train, self.dev = tokenizer, task, train, dev
+        self.teaching = teaching
         self.train_inputs = task.inputs(train, with_targets=True)
         self.dev_inputs = task.inputs(dev, with_targets=True) if dev else []
-        lengths = np.array([sum(map(len, windows)) for windows in self.train_inputs], dtype=np.int64)
-        order = {"batch_size": batch_size, "batch_tokens": batch_tokens, "seed": seed}
-        self._epochs = Epochs(lambda epoch: shuffled_batches(lengths, epoch=epoch, **order))
-        self._config = bert.config
-        self._rows = used_rows(
-            (one.ids for windows in self.train_inputs for one in windows), bert.config.encoder.vocab_size
+        more = task.inputs(unlabelled, with_targets=False) if unlabelled else []
+        self.order = InputOrder(
+            [*self.train_inputs, *more], batch_size=batch_size, batch_tokens=batch_tokens, seed=seed
         )
-        self.module = FineTuneModule(bert, task, self._rows)
+        self._config = bert.config
+        self._rows = used_rows((one.ids for one in self.order.flat()), bert.config.encoder.vocab_size)
+        self.module = FineTuneModule(bert, task, self._rows, teaching)
         self._alarm: str | None = None
 
     @property
@@ -114,29 +138,28 @@ class FineTune(Generic[E, P]):
 
     @property
     def loss_weights(self) -> Mapping[str, float]:
-        return self.task.loss_weights
+        return self.teaching.loss_weights(self.task) if self.teaching else self.task.loss_weights
 
     @property
     def best_by(self) -> tuple[str, bool]:
         return self.task.best_by, self.task.best_by not in LOWER_IS_BETTER
 
     def batch(self, step: int) -> list[Input]:
-        chosen = [one for example in self._epochs.batch(step) for one in self.train_inputs[example]]
-        return sorted(chosen, key=len)
+        return self.order.batch(step)
 
     def split(self, batch: list[Input], num_parts: int) -> list[list[Input]]:
-        # Dealt like cards: since inputs are sorted by length, all parts have about as many tokens.
-        num_parts = min(num_parts, len(batch))
-        return [batch[part::num_parts] for part in range(num_parts)]
+        return self.order.split(batch, num_parts)
 
     def counts(self, batch: list[Input]) -> dict[str, int]:
-        return {**self.task.counts(batch), "tokens": sum(map(len, batch))}
+        labelled = [one for one in batch if one.target is not None]
+        taught = {TAUGHT: num_taught(batch, self.task.contest)} if self.teaching else {}
+        return {**self.task.counts(labelled), **taught, "tokens": sum(map(len, batch))}
 
     def epoch_of(self, step: int) -> float:
-        return self._epochs.num_done(step)
+        return self.order.epochs.num_done(step)
 
     def steps_in_epochs(self, num_epochs: float) -> int:
-        return self._epochs.steps_in(num_epochs)
+        return self.order.epochs.steps_in(num_epochs)
 
     def check_metric(self) -> None:
         """Raise UserError for a metric that the task lacks, now rather than after the first epoch."""
@@ -174,13 +197,7 @@ class FineTune(Generic[E, P]):
         return f"held out: {values}" + (f"  ({self._alarm})" if self._alarm else "")
 
     def save(self, folder: Path, weights: Mapping[str, Tensor], run: Mapping[str, Any]) -> None:
-        state = {
-            name.removeprefix("bert."): tensor for name, tensor in weights.items() if name.startswith("bert.")
-        }
-        resting = state.pop(f"{TOKENS}.resting", None)
-        if resting is not None:
-            state[f"{TOKENS}.weight"] = whole_table(state[f"{TOKENS}.weight"], resting, self._rows)
-        network = materialised(Bert, self.config, state=state)
+        network = materialised(Bert, self.config, state=whole_state(weights, self._rows))
         extra = {name: tensor for name, tensor in weights.items() if name.startswith("extra.")}
         save_finetuned(network, self.tokenizer, self.task, folder, run, extra)
 
@@ -196,7 +213,7 @@ class FineTune(Generic[E, P]):
         return self.module.bert.layers()[1:]
 
     def flops_per_token(self) -> float:
-        length = float(np.mean([len(one) for windows in self.train_inputs for one in windows]))
+        length = float(np.mean([len(one) for one in self.order.flat()]))
         share_read = 1.0 if HEADS[self.config.head].reads_every_token else 1 / length
         flops = flops_in_blocks(self.module.bert.encoder, length, share_read)
         return flops / 3 if self.task.settings.freeze_encoder else flops

@@ -6,13 +6,15 @@ a dense gradient, its norm and AdamW would still visit each of their numbers at 
 Legend: V vocabulary, R rows that are used, T tokens, D features.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
+
+TOKENS = "encoder.embeddings.token"
 
 
 class PartlyTrainedEmbedding(nn.Module):
@@ -47,6 +49,17 @@ def used_rows(ids: Iterable[NDArray[np.int32]], vocab_size: int) -> Tensor:
     for one in ids:
         is_used[one] = True
     return torch.from_numpy(np.flatnonzero(is_used))
+
+
+def whole_state(weights: Mapping[str, Tensor], rows: Tensor) -> dict[str, Tensor]:
+    """Return the weights of a `Bert` from those of a module in which it is `bert` and trains some rows."""
+    state = {
+        name.removeprefix("bert."): tensor for name, tensor in weights.items() if name.startswith("bert.")
+    }
+    resting = state.pop(f"{TOKENS}.resting", None)
+    if resting is not None:
+        state[f"{TOKENS}.weight"] = whole_table(state[f"{TOKENS}.weight"], resting, rows)
+    return state
 
 
 def whole_table(weight: Tensor, resting: Tensor, rows: Tensor) -> Tensor:

@@ -4,9 +4,9 @@ Legend: B inputs of a batch, T their tokens, N pieces of a text.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from glassbert.config import Head, ModelConfig, ProblemType
 from glassbert.data.examples import E, Kind
 from glassbert.data.rows.schema import Schema
+from glassbert.errors import UserError
 from glassbert.metrics.calibration import Calibration
 from glassbert.metrics.mistakes import Mistake
 from glassbert.metrics.report import Report
@@ -27,6 +28,10 @@ from glassbert.text.windows import Window
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 P = TypeVar("P", bound="Prediction")
+
+Contest = Literal["labels", "places", "each", "number"]
+"""labels: the last dimension shares one probability; places: the first does; each: every logit has its own;
+number: a logit is no probability but the answer itself."""
 
 LOWER_IS_BETTER = frozenset({"loss", "mse", "mae", "ece", "ece_uncalibrated", "hamming_loss"})
 
@@ -48,6 +53,8 @@ class Input:
     """Its weight in the loss; the windows of an example together have 1."""
     target: NDArray[Any] | None = None
     """The label in the task's own encoding; None if unlabelled."""
+    taught: NDArray[Any] | None = None
+    """What a teacher says of it, one row for each of the task's `logits`; None without a teacher."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -187,6 +194,11 @@ class Task(ABC, Generic[E, P]):
         """The weight of each loss in the total."""
         return {"loss": 1.0}
 
+    @property
+    def contest(self) -> Contest:
+        """What the `logits` of an input compete over."""
+        return "labels"
+
     @abstractmethod
     def head(self) -> HeadSpec:
         """Return the head that the task needs."""
@@ -203,9 +215,13 @@ class Task(ABC, Generic[E, P]):
     def counts(self, inputs: Sequence[Input]) -> dict[str, int]:
         """Return what to divide each of those sums by."""
 
-    @abstractmethod
+    def logits(self, output: Output, inputs: Sequence[Input]) -> list[Tensor]:
+        """Return the logits of each input with their gradient: what a student learns from its teacher."""
+        raise UserError(f"the task {self.name!r} does not learn from a teacher; leave the teacher out")
+
     def raw(self, output: Output, inputs: Sequence[Input]) -> list[NDArray[Any]]:
         """Return the logits of each input."""
+        return [logits.detach().cpu().numpy() for logits in self.logits(output, inputs)]
 
     @abstractmethod
     def predict(self, example: E, inputs: Sequence[Input], raw: Sequence[NDArray[Any]]) -> P:
@@ -256,6 +272,15 @@ class Task(ABC, Generic[E, P]):
     def without_extra(self) -> Self:
         """Return the task without weights beyond those of BERT, for logits that are not a network's."""
         return replace(self, extra=None, temperature=1.0, thresholds={})
+
+    def decision(self, prediction: P) -> Hashable:
+        """Return what a prediction decides, without its scores."""
+        return repr(prediction.to_json())
+
+    def agreement(self, ours: Sequence[P], theirs: Sequence[P]) -> float:
+        """Return the share of equal decisions of two models on the same examples."""
+        equal = [self.decision(one) == self.decision(other) for one, other in zip(ours, theirs, strict=True)]
+        return float(np.mean(equal))
 
     def alarm(self, examples: Sequence[E], predictions: Sequence[P]) -> str | None:
         """Return why the run is degenerate, such as one class guessed for every text; None if it is not."""

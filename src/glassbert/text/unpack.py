@@ -17,7 +17,7 @@ _CHUNK_BYTES = 1 << 18
 # One packed kilobyte of Zstandard can become 32 MB, and its package unpacks all that it is given.
 _ZSTANDARD_BYTES = 1 << 11
 # A small file may well be one line, repeated.
-_NEVER_REFUSED_BYTES = 64 << 20
+_NEVER_REFUSED_BYTES = 16 << 20
 
 
 class Damaged(Exception):

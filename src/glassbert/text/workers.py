@@ -30,7 +30,7 @@ def map_in_order(
         return
     max_under_way = max_under_way or processes + 1
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_start_worker) as pool:
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=start_worker) as pool:
         under_way: deque[Future[Result]] = deque()
         try:
             for item in items:
@@ -44,7 +44,7 @@ def map_in_order(
             pool.shutdown(cancel_futures=True)
 
 
-def _start_worker() -> None:
+def start_worker() -> None:
     """Leave Ctrl-C to the parent, and end with it even if it is killed: an orphan would wait forever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The engine would start a thread for each core in each process.

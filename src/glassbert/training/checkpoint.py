@@ -1,6 +1,5 @@
 """Checkpoints: model folders with the state to resume from; atomic, verified, never a pickle."""
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -10,20 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from glassbert.errors import ModelError, RunFailed
+from glassbert.interop.safetensors_file import SafetensorsFile
 from glassbert.interop.weights import save_tensors
 from glassbert.model.sharded import full
-from glassbert.storage import (
-    LEFT_OVER_ENDINGS,
-    is_disk_full,
-    new_folder,
-    read_json,
-    sha256_of,
-    write_json,
-)
+from glassbert.storage import is_disk_full, new_folder, read_json, sha256_of, write_json
 from glassbert.training.processes import like
 from glassbert.typed import record_from
 
@@ -31,7 +23,6 @@ MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
 TRAINING = "training.safetensors"
 _NAME = re.compile(r"checkpoint-(\d+)")
-_LEFT_OVER = re.compile(rf"\.(?P<name>.+)\.[0-9a-f]{{8}}\.(?P<ending>{'|'.join(LEFT_OVER_ENDINGS)})")
 MOMENTS = ("exp_avg", "exp_avg_sq", "momentum")
 """What optimisers remember about a parameter: AdamW the first two, Muon the last."""
 
@@ -103,21 +94,6 @@ def full_disk_reported(run: Path) -> Iterator[None]:
         ) from None
 
 
-def sweep(run: Path) -> None:
-    """Remove what a killed save left in a run folder; move back what it had moved aside."""
-    for path in list(run.glob(".*")):
-        found = _LEFT_OVER.fullmatch(path.name)
-        if found is None:
-            continue
-        if found["ending"] == "old" and not (run / found["name"]).exists():
-            # The kill came between the two renames of a replacement: this is the only complete folder.
-            os.replace(path, run / found["name"])
-        elif path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-
-
 def forget_stops(run: Path, save_every: int) -> None:
     """Delete the checkpoints that stops left between the regular ones, except the one to resume from."""
     newest = newest_good(run, lambda line: None)
@@ -159,7 +135,7 @@ def newest_good(run: Path, log: Callable[[str], None]) -> Path | None:
 def read_snapshot(path: Path) -> Snapshot:
     """Read what a checkpoint holds beside the model."""
     progress = record_from(Progress, read_json(path / PROGRESS), str(path / PROGRESS), error=ModelError)
-    return Snapshot(progress, load_file(path / TRAINING))
+    return Snapshot(progress, dict(SafetensorsFile(path / TRAINING)))
 
 
 def moments_of(optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str]) -> dict[str, Tensor]:

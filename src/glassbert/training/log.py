@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from glassbert.errors import RunFailed
 from glassbert.messages import Log
+from glassbert.outputs import check_replaceable
 from glassbert.parsing import json_text
 from glassbert.storage import read_log, write_atomically
 from glassbert.training.checkpoint import full_disk_reported
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 METRICS = "metrics.jsonl"
 SPEED = "speed.jsonl"
+FLUSH_SECONDS = 2.0
+"""After this long, lines are written for whoever watches the run; a resumed run drops those too many."""
 
 
 class RunLog:
@@ -49,6 +52,7 @@ class RunLog:
         self.peak = measured_peak(processes.device) * processes.size if processes.is_main else 0.0
         self._lines: dict[str, list[dict[str, Any]]] = {METRICS: [], SPEED: []}
         self._curves: Curves | None = None
+        self._flushed_at = time.monotonic()
         self._num_tokens = self._num_teaching = 0
         self._teaching_before = (time.process_time(), 0)
         # Time and number of tokens after each of the last steps, as many as make up a line.
@@ -99,6 +103,8 @@ class RunLog:
         self._draw("speed", speed)
         if not self.on_status:
             self.log(status.line())
+        if time.monotonic() - self._flushed_at > FLUSH_SECONDS:
+            self.flush()
 
     def _teaching_speed(self) -> float:
         """Return the tokens that taught since the last line, for each second of all cores of this process."""
@@ -114,7 +120,8 @@ class RunLog:
             self.log(self.state.trainable.verdict(metrics))
 
     def flush(self) -> None:
-        """Append the lines to the files; called before each checkpoint, so that no line is lost."""
+        """Append the lines to the files; also called before each checkpoint, so that no line is lost."""
+        self._flushed_at = time.monotonic()
         # Emptied first: lines that were partly written must not be written again after that.
         lines, self._lines = self._lines, {METRICS: [], SPEED: []}
         if not self.state.processes.is_main:
@@ -122,6 +129,7 @@ class RunLog:
         with full_disk_reported(self.run):
             for name, rows in lines.items():
                 if rows:
+                    check_replaceable(self.run / name)
                     with (self.run / name).open("a", encoding="utf-8") as file:
                         file.writelines(json_text(row) + "\n" for row in rows)
             if self._curves:

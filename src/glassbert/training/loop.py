@@ -12,7 +12,8 @@ from typing import Any
 from glassbert.errors import RunFailed
 from glassbert.messages import Log, say_nothing
 from glassbert.signals import handled_by
-from glassbert.training.checkpoint import newest_good, sweep
+from glassbert.storage import sweep
+from glassbert.training.checkpoint import newest_good
 from glassbert.training.log import RunLog
 from glassbert.training.processes import Processes
 from glassbert.training.settings import TrainSettings

@@ -56,7 +56,8 @@ def train_step(
     limit = max_grad_norm or math.inf
     norms = [full(nn.utils.clip_grad_norm_(group, limit)).item() for group in _clipped_together(module)]
     grad_norm = norms[0] if len(norms) == 1 else math.hypot(*norms)
-    losses = {name: total / max(1, counts[name]) for name, total in sum_over_processes(totals).items()}
+    # A loss without targets in this step has no mean: it is left out, not reported as zero.
+    losses = {n: total / counts[n] for n, total in sum_over_processes(totals).items() if counts[n]}
     if not math.isfinite(grad_norm):
         raise RunFailed(_blame(module, losses))
     optimizer.step()

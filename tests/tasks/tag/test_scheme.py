@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassbert.data.examples import Span
-from glassbert.errors import UserError
+from glassbert.errors import ModelError, UserError
 from glassbert.tasks.tag.scheme import PieceSpan, Placement, Scheme, TagSet, place
 from glassbert.text.alignment import as_offsets
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
@@ -167,3 +167,10 @@ def test_placed_spans_never_overlap_and_none_is_lost_in_the_count(text: str, dat
     assert all(a.stop <= b.start for a, b in zip(found, found[1:], strict=False))
     assert count.exact + count.snapped == len(found)
     assert count.total == len(spans)
+
+
+def test_a_model_without_o_needs_spans_for_everything() -> None:
+    tags = TagSet(("NOUN", "VERB"))
+    assert tags.encode([PieceSpan(0, 2, "NOUN"), PieceSpan(2, 3, "VERB")], 3).tolist() == [0, 0, 1]
+    with pytest.raises(ModelError, match="no tag O for what is in no span"):
+        tags.encode([PieceSpan(1, 2, "NOUN")], 3)

@@ -31,6 +31,7 @@ from glassbert.data.random import Draw, uniform
 from glassbert.errors import DataError
 from glassbert.messages import Log, to_stderr
 from glassbert.model_names import model_folder
+from glassbert.open_files import real_path
 from glassbert.outputs import check_folder
 from glassbert.ranges import PROCESSES, Count, ShareBelowOne
 from glassbert.storage import sha256_of, sync_folder
@@ -121,7 +122,7 @@ def build_corpus(
     sources = find_sources(files, form)
     sources.describe(() if form else FORMS, log)
     out = Path(out)
-    out = out.resolve() if out.is_symlink() else out  # a link stays a link; its target is replaced
+    out = real_path(out) if out.is_symlink() else out  # a link stays a link; its target is replaced
     return _build(sources.texts, tokenizer, out, settings, overwrite, log, on_read)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from glassbert.errors import DataError
+from glassbert.open_files import read_regular
 from glassbert.parsing import FormatError, parse_json
 from glassbert.ranges import Range, ShareBelowOne
 from glassbert.storage import write_json
@@ -125,7 +126,7 @@ class Manifest:
         """Read the manifest of a corpus folder."""
         path = Path(folder) / MANIFEST
         try:
-            content = parse_json(path.read_bytes())
+            content = parse_json(read_regular(path, error=DataError))
         except FileNotFoundError:
             raise DataError(
                 f"no {MANIFEST} in {folder}; expected a folder written by `glassbert corpus build`"

@@ -1,11 +1,8 @@
 """Read a built corpus, whose shards `shards.py` wrote.
 
-Ids are read where they are asked for, and not mapped into memory: the access to a mapped file that was cut
-short in the meantime would end the process. A read costs a few microseconds, a batch needs some hundred.
+Ids are read where they are asked for; a batch needs some hundred reads of a few microseconds.
 """
 
-import os
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,38 +15,12 @@ from numpy.typing import NDArray
 from glassbert.data.corpus.manifest import MANIFEST, Manifest
 from glassbert.data.corpus.shards import BITS_PER_BYTE, DOCUMENTS, IDS, OFFSET, SENTENCES, WORDS, ids_dtype
 from glassbert.errors import DataError, ModelError
-from glassbert.open_files import check_regular
+from glassbert.open_files import PartsFile, check_regular
 from glassbert.storage import sha256_of
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 # A system allows some hundred open files; a corpus may have more.
 _MOST_OPEN_FILES = 128
-
-
-class _File:
-    """An open file, of which parts are read."""
-
-    _lock = threading.Lock()
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-
-    def __del__(self) -> None:
-        if hasattr(self, "_descriptor"):
-            os.close(self._descriptor)
-
-    def read(self, start: int, num_bytes: int) -> bytes:
-        """Return ``num_bytes`` from byte ``start`` on."""
-        if os.name == "posix":
-            data = os.pread(self._descriptor, num_bytes, start)
-        else:
-            with self._lock:
-                os.lseek(self._descriptor, start, os.SEEK_SET)
-                data = os.read(self._descriptor, num_bytes)
-        if len(data) < num_bytes:
-            raise DataError(f"{self._path}: became shorter since it was opened; build the corpus again")
-        return data
 
 
 @dataclass(frozen=True)
@@ -70,6 +41,14 @@ class Corpus:
         manifest = Manifest.load(folder)
         _check_shards(folder, manifest, verify)
         return cls(folder, manifest)
+
+    @property
+    def vocab_sha256(self) -> str:
+        return self.manifest.vocab_sha256
+
+    @property
+    def vocab_size(self) -> int:
+        return self.manifest.vocab_size
 
     @property
     def num_documents(self) -> int:
@@ -175,9 +154,11 @@ class Corpus:
         return index, first
 
     @cached_property
-    def _file(self) -> Callable[[int, str], _File]:
+    def _file(self) -> Callable[[int, str], PartsFile]:
         """Returns an open file, by its shard and part."""
-        return lru_cache(maxsize=_MOST_OPEN_FILES)(lambda shard, part: _File(self._path(shard, part)))
+        return lru_cache(maxsize=_MOST_OPEN_FILES)(
+            lambda shard, part: PartsFile(self._path(shard, part), error=DataError)
+        )
 
     def _path(self, shard: int, part: str) -> Path:
         return self.folder / f"{self.manifest.shards[shard].name}.{part}"

@@ -6,12 +6,11 @@ resume at any step, on any number of processes.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glassbert.data.corpus.reader import Corpus
 from glassbert.data.epochs import Epochs
 from glassbert.data.pretraining.batches import Labels, PretrainBatch, fill_batches
 from glassbert.data.pretraining.examples import Arrangement, EpochPlan, Examples, plan_epoch
@@ -23,6 +22,40 @@ from glassbert.text.vocabulary import Vocabulary
 
 # Files that measurements tell apart; a corpus of a thousand files has no thousand results.
 _MAX_SOURCES = 8
+
+
+class Texts(Protocol):
+    """What batches are made from: a `Corpus` on disk, or a `PastedCorpus`. Offsets run through all of it."""
+
+    @property
+    def vocab_sha256(self) -> str:
+        """Of the vocabulary that made the ids."""
+
+    @property
+    def vocab_size(self) -> int:
+        """How many pieces it has."""
+
+    @property
+    def sentence_ends(self) -> NDArray[np.int64]:
+        """Where each sentence ends, in tokens."""
+
+    @property
+    def document_ends(self) -> NDArray[np.int64]:
+        """Where each document ends, in sentences."""
+
+    @property
+    def source_ends(self) -> NDArray[np.int64] | None:
+        """Where the documents of each file end, in documents; None if it is not known."""
+
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """A name for each file."""
+
+    def tokens(self, start: int, stop: int) -> NDArray[Any]:
+        """Return the ids from ``start`` to ``stop``."""
+
+    def word_starts(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Return for each of the ids of `tokens` whether a word begins there."""
 
 
 class ExampleRules(Protocol):
@@ -81,7 +114,7 @@ class CorpusBatches:
 
     def __init__(
         self,
-        corpus: Corpus,
+        corpus: Texts,
         rules: ExampleRules,
         *,
         batch_tokens: int,
@@ -214,9 +247,9 @@ def _check_lengths(max_length: int, num_specials: int, batch_tokens: int) -> Non
         )
 
 
-def _check_vocabulary(corpus: Corpus, vocabulary: Vocabulary) -> None:
-    if corpus.manifest.vocab_sha256 != vocabulary.sha256:
+def _check_vocabulary(corpus: Texts, vocabulary: Vocabulary) -> None:
+    if corpus.vocab_sha256 != vocabulary.sha256:
         raise ModelError(
-            f"the corpus was built with another vocabulary ({corpus.manifest.vocab_size:,} pieces) than the "
+            f"the corpus was built with another vocabulary ({corpus.vocab_size:,} pieces) than the "
             f"one given ({len(vocabulary):,} pieces); use the tokenizer in its folder, or build it again"
         )

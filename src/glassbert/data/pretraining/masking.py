@@ -16,7 +16,8 @@ from glassbert.ranges import Share, ShareAboveZero
 from glassbert.text.vocabulary import Vocabulary, is_unused
 from glassbert.typed import check_fields
 
-_NEVER = 2.0  # above every roll
+NEVER = 2.0
+"""Above every roll."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,31 +74,48 @@ class Masker:
         self, ids: NDArray[np.int64], packing: Packing, moment: Moment, masking: Masking
     ) -> tuple[NDArray[np.int64], Labels]:
         """Return the ids with some hidden, (T,), and what was there, (M,); ``ids`` are left untouched."""
+        dice = self.roll(ids, packing, moment, masking)
+        masked = ids.copy()
+        is_replaced = dice.fates < masking.mask_prob + masking.random_prob
+        masked[dice.places[is_replaced]] = dice.replacements[is_replaced]
+        masked[dice.places[dice.fates < masking.mask_prob]] = self._mask_id
+        return masked, Labels(ids[dice.places], dice.places)
+
+    def roll(self, ids: NDArray[np.int64], packing: Packing, moment: Moment, masking: Masking) -> "Dice":
+        """Return the random numbers that decide what happens to each token."""
         seed, epoch = moment.seed, moment.epoch
         examples, positions = packing.examples[packing.owners], packing.positions()
         heads = packing.word_heads() if masking.whole_words else np.arange(len(ids))
         rolls = uniform(seed, Draw.CHOICE, epoch, examples, positions)[heads]
-        rolls[~self.is_maskable[ids]] = _NEVER
+        rolls[~self.is_maskable[ids]] = NEVER
         # BERT predicts at least one token of each example: here the one with the lowest roll.
         lowest = np.minimum.reduceat(rolls, packing.starts)[packing.owners]
-        is_chosen = (rolls < _NEVER) & ((rolls < masking.select_prob) | (rolls == lowest))
-        predict_at = np.flatnonzero(is_chosen)
-
-        head = heads[predict_at]
-        fates = uniform(seed, Draw.FATE, epoch, examples[head], positions[head])
+        is_chosen = (rolls < NEVER) & ((rolls < masking.select_prob) | (rolls == lowest))
+        places = np.flatnonzero(is_chosen)
+        head = heads[places]
         draws = below(
-            len(self._replacements),
-            seed,
-            Draw.REPLACEMENT,
-            epoch,
-            examples[predict_at],
-            positions[predict_at],
+            len(self._replacements), seed, Draw.REPLACEMENT, epoch, examples[places], positions[places]
         )
-        masked = ids.copy()
-        is_replaced = fates < masking.mask_prob + masking.random_prob
-        masked[predict_at[is_replaced]] = self._replacements[draws[is_replaced]]
-        masked[predict_at[fates < masking.mask_prob]] = self._mask_id
-        return masked, Labels(ids[predict_at], predict_at)
+        return Dice(
+            choices=rolls,
+            places=places,
+            fates=uniform(seed, Draw.FATE, epoch, examples[head], positions[head]),
+            replacements=self._replacements[draws],
+        )
+
+
+@dataclass(frozen=True)
+class Dice:
+    """What was rolled for a batch; whole words share the roll of their first token."""
+
+    choices: NDArray[np.float64]
+    """Below `select_prob`, a token is chosen, (T,); `NEVER` for tokens that cannot be."""
+    places: NDArray[np.int64]
+    """The tokens that were chosen, ascending, (M,)."""
+    fates: NDArray[np.float64]
+    """Below `mask_prob`, a chosen token becomes [MASK]; in the next `random_prob`, a random one; (M,)."""
+    replacements: NDArray[np.int64]
+    """The random id that is ready for each chosen token, (M,)."""
 
 
 def maskable(vocabulary: Vocabulary) -> NDArray[np.bool_]:

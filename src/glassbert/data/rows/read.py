@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from glassbert.data.examples import BadRow, E, ReadOptions, Table
-from glassbert.data.rows.lines import Lines
+from glassbert.data.rows.formats import format_of_path
+from glassbert.data.rows.lines import Lines, open_lines
 from glassbert.data.rows.record import Notes
 from glassbert.data.rows.schema import Schema
 from glassbert.data.rows.source import open_source, stream_source
@@ -47,6 +48,20 @@ def stream_examples(
     """
     options = options or ReadOptions()
     return schema.read(stream_source(schema, Lines(lines, name), options, notes or Notes()))
+
+
+def file_examples(
+    schema: Schema[E], path: Path, options: ReadOptions | None = None, notes: Notes | None = None
+) -> Iterator[E | BadRow]:
+    """Yield an example, or what is wrong with the row, for each row of a file of any size and format.
+
+    Labels are optional. Each line of a plain text is a row, blank ones too.
+    """
+    options, notes = options or ReadOptions(), notes or Notes()
+    format = format_of_path(schema, str(path), options.format)
+    if format is not None and not format.has_lines:
+        return schema.read(open_source(schema, path, options, notes))
+    return schema.read(stream_source(schema, open_lines(path, notes), options, notes))
 
 
 def _too_many(path: Path, bad: list[BadRow], num_rows: int, format: str, options: ReadOptions) -> str:

@@ -10,6 +10,7 @@ from glassbert.data.rows.columns import Roles, find_columns
 from glassbert.data.rows.lines import Lines
 from glassbert.data.rows.record import Notes, Record, Unusable, text_of
 from glassbert.errors import UserError
+from glassbert.typed import shown
 
 if TYPE_CHECKING:
     from glassbert.data.rows.source import Source
@@ -87,8 +88,10 @@ class Schema(Roles, ABC, Generic[E]):
     def fits(self, item: Item) -> bool:
         """Return whether an item has as many texts as a row needs."""
         if isinstance(item, Mapping):
-            return set(self.required) <= set(find_columns(self, tuple(item), {}))
-        return len(self.required) == (1 if isinstance(item, str) else len(item))
+            return set(self.required) <= set(find_columns(self, tuple(map(str, item)), {}))
+        if isinstance(item, str):
+            return len(self.required) == 1
+        return isinstance(item, Sequence) and len(self.required) == len(item)
 
     def from_item(self, item: Item, where: str) -> E:
         """Return an item of Python code as an example."""
@@ -105,10 +108,14 @@ class Schema(Roles, ABC, Generic[E]):
     def _values(self, item: Item, where: str) -> dict[str, Any]:
         """Return the values of an item by role."""
         if isinstance(item, Mapping):
+            if not all(isinstance(name, str) for name in item):
+                raise UserError(f"{where}: expected keys that are strings, got {shown(list(item))}")
             columns = find_columns(self, tuple(item), {})
             if not set(self.required) <= set(columns):
                 wanted = " and ".join(map(repr, self.required))
-                raise UserError(f"{where}: expected the keys {wanted} for {self.task}, got {sorted(item)}")
+                raise UserError(
+                    f"{where}: expected the keys {wanted} for {self.task}, got {shown(sorted(item))}"
+                )
             return {role: item[name] for role, name in columns.items()}
         if not isinstance(item, str | list | tuple):
             raise UserError(f"{where}: expected a text, a pair or a mapping, got a {type(item).__name__}")

@@ -7,7 +7,7 @@ in overlapping windows. Answers are exact substrings of the context.
 Legend: B inputs of a batch, L tokens of the longest, N pieces of a context, W pieces of one window of it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any, Self
 
@@ -45,7 +45,7 @@ from glassbert.tasks.answer.spans import (
     window_target,
 )
 from glassbert.tasks.saved import SavedAnswer
-from glassbert.tasks.task import HeadSpec, Input, Task, Tuning, with_specials
+from glassbert.tasks.task import Contest, HeadSpec, Input, Task, Tuning, with_specials
 from glassbert.text.alignment import as_offsets, characters_of_pieces, shares_character
 from glassbert.text.characters import is_chinese
 from glassbert.text.windows import Window
@@ -147,6 +147,10 @@ class Extract(Task[AnswerExample, AnswerPrediction]):
             "threshold": self.threshold,
         }
 
+    @property
+    def contest(self) -> Contest:
+        return "places"
+
     def head(self) -> HeadSpec:
         return HeadSpec("answer")
 
@@ -181,11 +185,14 @@ class Extract(Task[AnswerExample, AnswerPrediction]):
         known = sum(one.target is not None and int(one.target[0]) != IGNORED for one in inputs)
         return {"loss": known, "accuracy": known}
 
-    def raw(self, output: Output, inputs: Sequence[Input]) -> list[NDArray[Any]]:
+    def logits(self, output: Output, inputs: Sequence[Input]) -> list[Tensor]:
         assert output.span is not None
-        by_input = output.span.float().cpu().split([len(one) for one in inputs])
+        by_input = output.span.float().split([len(one) for one in inputs])
         # (W + 1, 2): [CLS], which stands for no answer, then the pieces of the context.
-        return [logits.numpy()[_is_place(one)] for logits, one in zip(by_input, inputs, strict=True)]
+        return [
+            logits[torch.from_numpy(_is_place(one)).to(logits.device)]
+            for logits, one in zip(by_input, inputs, strict=True)
+        ]
 
     def predict(
         self, example: AnswerExample, inputs: Sequence[Input], raw: Sequence[NDArray[Any]]
@@ -258,6 +265,9 @@ class Extract(Task[AnswerExample, AnswerPrediction]):
         )
         threshold = best.exact_match_threshold if self.best_by == "exact_match" else best.f1_threshold
         return Tuning({"threshold": _halfway_up(threshold, none.values())}, temperature)
+
+    def decision(self, prediction: AnswerPrediction) -> Hashable:
+        return prediction.answer
 
     def alarm(self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]) -> str | None:
         if any(example.answers for example in examples) and not any(one.answer for one in predictions):

@@ -150,8 +150,8 @@ def _loss(gold: Tensor, kind: Kind) -> Loss:
 def fit(features: Features, loss: Loss, num_outputs: int) -> tuple[Tensor, Tensor]:
     """Return weights, (K, C), and bias, (C,), with the smallest loss plus half the squared weights."""
     num_rows, turned = len(features.starts), features.turned()
-    weights = torch.zeros(features.width, num_outputs, requires_grad=True)
-    bias = torch.zeros(num_outputs, requires_grad=True)
+    weights = torch.zeros(features.width, num_outputs, dtype=torch.float32, requires_grad=True)
+    bias = torch.zeros(num_outputs, dtype=torch.float32, requires_grad=True)
     optimizer = torch.optim.LBFGS(
         [weights, bias],
         max_iter=_MAX_UPDATES,

@@ -4,7 +4,7 @@ Legend: B inputs of a batch, C labels, N examples.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -38,7 +38,7 @@ from glassbert.tasks.classify.rows import CLASSIFY, PAIR, SCHEMAS, TextSchema
 from glassbert.tasks.classify.settings import ClassifySettings
 from glassbert.tasks.long_text import text_inputs
 from glassbert.tasks.saved import SavedClassify
-from glassbert.tasks.task import HeadSpec, Input, Task, Tuning
+from glassbert.tasks.task import Contest, HeadSpec, Input, Task, Tuning
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 PROBLEM_TYPES: dict[Kind, ProblemType] = {
@@ -46,6 +46,7 @@ PROBLEM_TYPES: dict[Kind, ProblemType] = {
     "multi": "multi_label_classification",
     "regression": "regression",
 }
+CONTESTS: dict[Kind, Contest] = {"single": "labels", "multi": "each", "regression": "number"}
 USUAL_METRIC: dict[Kind, str] = {"single": "accuracy", "multi": "micro_f1", "regression": "spearman"}
 WANTED_ACCURACIES = (0.9, 0.95, 0.99)
 """For each, run.json keeps the score from which on the model is right that often."""
@@ -160,9 +161,13 @@ class Classify(Task[TextExample, ClassPrediction]):
     def counts(self, inputs: Sequence[Input]) -> dict[str, int]:
         return {"loss": len({one.example for one in inputs}), "accuracy": len(inputs)}
 
-    def raw(self, output: Output, inputs: Sequence[Input]) -> list[NDArray[Any]]:
+    @property
+    def contest(self) -> Contest:
+        return CONTESTS[self.kind]
+
+    def logits(self, output: Output, inputs: Sequence[Input]) -> list[Tensor]:
         assert output.labels is not None
-        return list(output.labels.float().cpu().numpy())
+        return list(output.labels.float())
 
     def predict(
         self, example: TextExample, inputs: Sequence[Input], raw: Sequence[NDArray[Any]]
@@ -267,6 +272,15 @@ class Classify(Task[TextExample, ClassPrediction]):
             counts = np.bincount(gold[:, 0].astype(np.int64), minlength=len(self.labels))
             found["majority"] = np.tile(np.log(counts), (len(dev), 1))
         return {name: [[row] for row in logits] for name, logits in found.items()}
+
+    def decision(self, prediction: ClassPrediction) -> Hashable:
+        return prediction.label if prediction.labels is None else prediction.labels
+
+    def agreement(self, ours: Sequence[ClassPrediction], theirs: Sequence[ClassPrediction]) -> float:
+        if self.kind != "regression":
+            return super().agreement(ours, theirs)
+        scores = np.array([[one.score for one in predictions] for predictions in (ours, theirs)])
+        return regression(*scores).spearman
 
     def alarm(self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]) -> str | None:
         if self.kind == "regression":

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from glassbert.errors import ModelError
 from glassbert.interop.companions import MODELS, OBJECTIVE_WEIGHTS
 from glassbert.interop.folder import EncoderFolder, write_model
-from glassbert.interop.weights import read_file, save_tensors
+from glassbert.interop.safetensors_file import SafetensorsFile
+from glassbert.interop.weights import save_tensors
 from glassbert.model.bert import Bert
 from glassbert.model.init import materialised
 from glassbert.tasks.objectives.objective import Objective
@@ -45,7 +46,7 @@ def read_network(network: PretrainNetwork, folder: Path) -> dict[str, Tensor]:
     models = {name: EncoderFolder.open(_model_folder(folder, name)).build()[0] for name in network.models()}
     weights: dict[str, Tensor] = dict(nn.ModuleDict(models).named_parameters())
     if (folder / OBJECTIVE_WEIGHTS).is_file():
-        weights |= dict(read_file(folder / OBJECTIVE_WEIGHTS))
+        weights |= SafetensorsFile(folder / OBJECTIVE_WEIGHTS)
     return network.loaded(weights)
 
 

@@ -26,7 +26,7 @@ from glassbert.model.layout import Layout
 from glassbert.model.tap import Tap
 from glassbert.tasks.objectives.masked import MaskedTokens
 from glassbert.tasks.objectives.objective import Objective
-from glassbert.tasks.objectives.parts import Ids, ObjectiveSettings, Part, PretrainNetwork
+from glassbert.tasks.objectives.parts import Ids, ObjectiveSettings, Part, PretrainNetwork, spare_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +55,10 @@ class LeftOutNetwork(PretrainNetwork):
                 "by a table; set model.positions to learned"
             )
         self.block = Block(shape)
-        self.predictor = MaskedLanguageHead(shape)
-        self.hidden_vector = nn.Parameter(torch.zeros(shape.hidden_size))
+        self.hidden_vector = nn.Parameter(torch.zeros(shape.hidden_size, dtype=torch.float32))
         generator = torch.Generator().manual_seed(torch.initial_seed() % 2**63)
-        initialise(nn.ModuleList([self.block, self.predictor]), shape.initializer_range, generator)
-        self.predictor.decoder.weight = bert.encoder.embeddings.token.weight
+        initialise(self.block, shape.initializer_range, generator)
+        self.predictor = spare_head(bert, generator)
 
     @property
     def mlm_head(self) -> MaskedLanguageHead:

@@ -20,6 +20,7 @@ from glassbert.data.pretraining.masking import Masking
 from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.model.bert import Bert, Encoder
 from glassbert.model.heads import MaskedLanguageHead
+from glassbert.model.init import initialise
 from glassbert.model.layout import Batch, Layout
 from glassbert.model.tap import Tap, shown_losses
 from glassbert.ranges import Length, Share
@@ -35,7 +36,8 @@ class ObjectiveSettings:
 
     name: str = "mlm+nsp"
     """Masked tokens (mlm), with them whether B follows A (mlm+nsp) or whether the two are swapped (sop), or
-    which tokens were replaced by a small generator (rtd); tokens that the encoder does not read (mae)."""
+    which tokens were replaced by a small generator (rtd); tokens that the encoder does not read (mae); masked
+    tokens, and in some batches the next token (mlm+causal)."""
     max_length: Length = 128
     """Tokens of the longest example, [CLS] and [SEP] included."""
     short_prob: Share = 0.1
@@ -128,7 +130,7 @@ class PretrainNetwork(nn.Module):
         sums: dict[str, Tensor] = {}
         for part, found in zip(self.parts, labels, strict=True):
             if found is None:
-                sums |= {name: torch.zeros(()) for name in part.counts(batch)}
+                sums |= {name: torch.zeros((), dtype=torch.float32) for name in part.counts(batch)}
             else:
                 hidden = states.pop(0)
                 own = part.sums(self, hidden, torch.from_numpy(found.values).to(hidden.device), tap)
@@ -155,6 +157,22 @@ class PretrainNetwork(nn.Module):
     def models(self) -> dict[str, Bert]:
         """Return the models among the networks that are trained, by name; `bert` is the one to keep."""
         return {name: child for name, child in self.named_children() if isinstance(child, Bert)}
+
+
+def spare_head(bert: Bert, generator: torch.Generator) -> MaskedLanguageHead:
+    """Return a fresh head over the token table of ``bert``, for predictions that are not kept."""
+    head = MaskedLanguageHead(bert.config.encoder)
+    initialise(head, bert.config.encoder.initializer_range, generator)
+    head.decoder.weight = bert.encoder.embeddings.token.weight
+    return head
+
+
+def zero_with_gradients(modules: Iterable[nn.Module], like: Tensor) -> Tensor:
+    """Return a zero that gives every weight of ``modules`` a gradient of zero.
+
+    With several processes, each waits for a gradient of every weight, also in a batch that does not use it.
+    """
+    return sum((p.sum() * 0.0 for part in modules for p in part.parameters()), like.new_zeros(()))
 
 
 def states_at(

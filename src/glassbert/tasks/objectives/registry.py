@@ -8,6 +8,7 @@ from glassbert.config import ModelConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.tasks.objectives.left_out import LeftOutTokens
 from glassbert.tasks.objectives.masked import MaskedLanguage
+from glassbert.tasks.objectives.next_token import MaskedOrNextTokens
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.objectives.pair_order import NextSentence, SentenceOrder
 from glassbert.tasks.objectives.parts import ObjectiveSettings
@@ -20,6 +21,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "sop": SentenceOrder,
     "rtd": ReplacedTokens,
     "mae": LeftOutTokens,
+    "mlm+causal": MaskedOrNextTokens,
 }
 """Add to it from anywhere: ``OBJECTIVES["mine"] = Mine``."""
 

@@ -30,7 +30,14 @@ from glassbert.model.tap import Tap
 from glassbert.ranges import Count, ShareBelowOne
 from glassbert.tasks.objectives.masked import MaskedTokens
 from glassbert.tasks.objectives.objective import Objective
-from glassbert.tasks.objectives.parts import Ids, ObjectiveSettings, Part, PretrainNetwork, states_at
+from glassbert.tasks.objectives.parts import (
+    Ids,
+    ObjectiveSettings,
+    Part,
+    PretrainNetwork,
+    states_at,
+    zero_with_gradients,
+)
 from glassbert.tasks.vocabulary_loss import BLOCK_NUMBERS
 from glassbert.text.vocabulary import Vocabulary
 from glassbert.typed import check_fields
@@ -175,11 +182,7 @@ class ReplacedNetwork(PretrainNetwork):
         sums: dict[str, Tensor] = generated.sums(self, states, labels)
         original = batch.labels.get("rtd")
         if original is None:
-            # With several processes, each waits for a gradient of every weight, even if it is zero.
-            waiting = sum(
-                (p.sum() * 0.0 for part in (self.bert, self.detector) for p in part.parameters()),
-                states.new_zeros(()),
-            )
+            waiting = zero_with_gradients((self.bert, self.detector), states)
             return {"rtd_loss": waiting, "rtd_accuracy": states.new_zeros(()), **sums}
         places = hidden_tokens.places
         assert places is not None

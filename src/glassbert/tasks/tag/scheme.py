@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassbert.data.examples import Span
-from glassbert.errors import UserError
+from glassbert.errors import ModelError, UserError
 from glassbert.text.alignment import Offsets, characters_of_pieces, pieces_of_characters
 
 Scheme = Literal["bio", "bioes"]
@@ -101,15 +101,21 @@ class TagSet:
 
     def encode(self, spans: Iterable[PieceSpan], num_pieces: int) -> NDArray[np.int64]:
         """Return the tag of each piece, (N,), for spans with known labels that do not overlap."""
-        tags = np.full(num_pieces, self._ids[_Tag(OUTSIDE, "")], dtype=np.int64)
+        outside = self._ids.get(_Tag(OUTSIDE, ""), -1)
+        tags = np.full(num_pieces, outside, dtype=np.int64)
         for start, stop, label in spans:
-            assert self._is_outside[tags[start:stop]].all(), "spans overlap"
+            assert (tags[start:stop] == outside).all(), "spans overlap"
             tags[start:stop] = self._id("I", label)
             tags[start] = self._id("B", label)
             if stop - start > 1:
                 tags[stop - 1] = self._id("E", label)
             else:
                 tags[start] = self._id("S", label)
+        if (tags < 0).any():
+            raise ModelError(
+                f"the model has no tag {OUTSIDE} for what is in no span, as for parts of speech; give spans "
+                "that cover the whole text"
+            )
         return tags
 
     def decode(self, tags: NDArray[np.int64]) -> list[PieceSpan]:

@@ -7,7 +7,7 @@ shows most text around it.
 Legend: T tokens of a batch, N pieces of a text, C tags.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -143,10 +143,10 @@ class Tag(Task[TagExample, TagPrediction]):
         judged = sum(int(self._is_judged(one.target).sum()) for one in inputs if one.target is not None)
         return {"loss": judged, "accuracy": judged}
 
-    def raw(self, output: Output, inputs: Sequence[Input]) -> list[NDArray[Any]]:
+    def logits(self, output: Output, inputs: Sequence[Input]) -> list[Tensor]:
         assert output.labels is not None
-        by_input = output.labels.float().cpu().split([len(one) for one in inputs])
-        return [logits[1:-1].numpy() for logits in by_input]  # (pieces, C): without [CLS] and [SEP]
+        by_input = output.labels.float().split([len(one) for one in inputs])
+        return [logits[1:-1] for logits in by_input]  # (pieces, C): without [CLS] and [SEP]
 
     def predict(
         self, example: TagExample, inputs: Sequence[Input], raw: Sequence[NDArray[Any]]
@@ -213,6 +213,9 @@ class Tag(Task[TagExample, TagPrediction]):
         tags = FrequentTags(self.tokenizer.vocabulary.starts_word, len(self.tag_set))
         tags.learn(train_inputs)
         return {"frequent_tags": [[tags.logits(one) for one in windows] for windows in dev_inputs]}
+
+    def decision(self, prediction: TagPrediction) -> Hashable:
+        return tuple(_guess(prediction))
 
     def alarm(self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction]) -> str | None:
         has_spans = any(example.spans for example in examples)
