@@ -67,3 +67,46 @@ def test_cohere_embeds_and_ranks(address: str) -> None:
     for client in (first, second):
         (best,) = client.rerank(model="rerank", query="q", documents=["a", "b c"], top_n=1).results
         assert 0 < best.relevance_score < 1
+
+
+def test_langchain_sends_texts_to_the_openai_route_and_documents_to_the_cohere_one(address: str) -> None:
+    openai = pytest.importorskip("langchain_openai", reason="needs the extra [clients]")
+    options = {"base_url": f"{address}/v1", "api_key": "k", "model": "fill"}
+    embeddings = openai.OpenAIEmbeddings(**options, check_embedding_ctx_length=False)
+    many = embeddings.embed_documents([f"a {number}" for number in range(1500)])  # 1,000 at a time
+    assert np.shape(many) == (1500, 32)
+    np.testing.assert_allclose(many[7], embeddings.embed_query("a 7"), atol=1e-5)
+
+
+def test_langchain_cohere_embeds_and_ranks(address: str) -> None:
+    cohere = pytest.importorskip("langchain_cohere", reason="needs the extra [clients]")
+    embeddings = cohere.CohereEmbeddings(cohere_api_key="k", base_url=address, model="fill")
+    assert np.shape(embeddings.embed_documents(["a", "b"])) == (2, 32)
+    ranker = cohere.CohereRerank(cohere_api_key="k", base_url=address, model="rerank", top_n=2)
+    found = ranker.rerank(["a", "b c", "d"], "q")
+    assert len(found) == 2
+    assert found[0]["relevance_score"] >= found[1]["relevance_score"]
+
+
+def test_llama_index_embeds_and_ranks_as_with_text_embeddings_inference(address: str) -> None:
+    tei = pytest.importorskip(
+        "llama_index.embeddings.text_embeddings_inference", reason="needs the extra [clients]"
+    )
+    ranking = pytest.importorskip("llama_index.postprocessor.tei_rerank", reason="needs the extra [clients]")
+    from llama_index.core.schema import NodeWithScore, TextNode
+
+    embeddings = tei.TextEmbeddingsInference(model_name="fill", base_url=f"{address}/models/fill")
+    many = embeddings.get_text_embedding_batch([f"a {number}" for number in range(25)])
+    assert np.shape(many) == (25, 32)
+    np.testing.assert_allclose(many[7], embeddings.get_text_embedding("a 7"), atol=1e-5)
+    ranker = ranking.TextEmbeddingInference(base_url=f"{address}/models/rerank", model_name="rerank", top_n=2)
+    nodes = [NodeWithScore(node=TextNode(text=text)) for text in ("a", "b c", "d")]
+    found = ranker.postprocess_nodes(nodes, query_str="q")
+    assert len(found) == 2
+    assert found[0].score >= found[1].score
+
+
+def test_llama_index_reads_the_vectors_of_the_openai_route(address: str) -> None:
+    openai = pytest.importorskip("llama_index.embeddings.openai", reason="needs the extra [clients]")
+    embeddings = openai.OpenAIEmbedding(api_base=f"{address}/v1", api_key="k", model_name="fill")
+    assert np.shape(embeddings.get_text_embedding_batch(["a"] * 150)) == (150, 32)

@@ -22,6 +22,9 @@ DIALECTS: dict[str, tuple[str, str]] = {
     "cohere": ("/models/fill/v2/embed", "texts"),
     "native": ("/models/fill/tasks/embed", "inputs"),
     "hf": ("/models/fill/feature-extraction", "inputs"),
+    "hf classify": ("/models/classify/text-classification", "inputs"),
+    "infinity": ("/models/classify/classify", "input"),
+    "any": ("/models/fill/", "inputs"),
 }
 
 
@@ -31,7 +34,7 @@ def message_of(response: Response, dialect: str) -> str:
     if dialect == "openai":
         assert set(body["error"]) == {"message", "type", "param", "code"}
         return body["error"]["message"]
-    if dialect == "cohere":
+    if dialect in ("cohere", "infinity"):
         return body["message"]
     assert isinstance(body["error_type"], str)
     return body["error"]
@@ -52,7 +55,7 @@ CASES: dict[str, tuple[Any, int, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("dialect", [name for name in DIALECTS if name != "hf"])
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_body_that_cannot_be_used(dialect: str, case: str, client: Client) -> None:
     path, field = DIALECTS[dialect]
     content, status, message = CASES[case]
@@ -61,8 +64,70 @@ def test_a_body_that_cannot_be_used(dialect: str, case: str, client: Client) -> 
     elif isinstance(content, bytes):
         content = content.replace(b"$", field.encode())
     response = client.post(path, content)
+    if (dialect, case) == ("any", "deep"):  # it is read to its end before anything is known of it
+        status, message = 400, "not valid JSON"
     assert response.status == status
     assert message.replace("$.$", f"$.{field}") in message_of(response, dialect)
+
+
+KSERVE = "/v2/models/fill/infer"
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "message"),
+    [
+        (b"{", 400, "not valid JSON"),
+        ([], 422, "expected object"),
+        ({}, 422, "missing required field"),
+        ({"inputs": []}, 422, "0 tensors; expected 1: text"),
+        ({"inputs": [{"name": "text", "shape": [0], "datatype": "BYTES", "data": []}]}, 400, "$.inputs"),
+        ({"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": [""]}]}, 400, "$.inputs"),
+        ({"inputs": [{"name": "text", "shape": [2], "datatype": "BYTES", "data": ["a"]}]}, 422, ".shape"),
+        ({"inputs": [{"name": "text", "shape": [1], "datatype": "FP32", "data": [1]}]}, 422, ".datatype"),
+        ({"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": [1]}]}, 422, ".data"),
+        (
+            {"inputs": [{"name": "text", "shape": [2049], "datatype": "BYTES", "data": ["a"] * 2049}]},
+            422,
+            "2049 texts",
+        ),
+    ],
+)
+def test_a_tensor_that_cannot_be_used(content: Any, status: int, message: str, client: Client) -> None:
+    response = client.post(KSERVE, content)
+    assert response.status == status
+    assert set(response.json()) == {"error"}
+    assert message in response.json()["error"]
+
+
+EVERY_DIALECT = {name: path.removeprefix("/models/fill") for name, (path, _) in DIALECTS.items()}
+
+
+@pytest.mark.parametrize("dialect", ["tei", "openai", "cohere", "native", "hf", "any"])
+def test_refusals_before_a_body_is_read_have_the_form_of_their_dialect(
+    dialect: str, client: Client, folders: dict[str, str]
+) -> None:
+    path = EVERY_DIALECT[dialect]
+    with served(folders, "fill", keys="bob secret-of-bob", max_body_bytes=100) as front:
+        keyed = Client(front, {"authorization": "Bearer secret-of-bob"})
+        unknown = keyed.post(f"/models/nope{path}", {})
+        wrong_type = keyed.post(path, {}, content_type="text/plain")
+        too_long = keyed.post(path, {"inputs": "a" * 200})
+        no_key = Client(front).post(path, {})
+        front.state = "draining"
+        draining = keyed.post(path, {})
+    found = (unknown, wrong_type, too_long, no_key, draining)
+    assert [one.status for one in found] == [404, 415, 413, 401, 503]
+    for response in found:
+        assert message_of(response, dialect)
+    assert no_key.headers["www-authenticate"] == "Bearer"
+    assert int(draining.headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_number_that_is_too_large_for_json_is_refused(dialect: str, client: Client) -> None:
+    path, field = DIALECTS[dialect]
+    for value in (b"1e999", b"NaN", b"[" + b"9" * 5000 + b"]", b'"\\ud800"'):
+        assert client.post(path, b'{"%s": %s}' % (field.encode(), value)).status in (400, 422)
 
 
 def test_a_body_must_be_json_by_its_type_and_not_compressed(client: Client) -> None:

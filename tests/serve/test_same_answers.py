@@ -5,6 +5,7 @@ import io
 import json
 import random
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -87,7 +88,11 @@ def test_every_task_answers_as_python_does_while_all_are_asked_at_once(
         assert_close(rows, python_rows(task, models[task], body["inputs"]))
 
 
-@pytest.mark.parametrize("task", ["classify", "pair", "tag", "answer"])
+VERBS = {"embed": ["embed", "--json"], "translate": ["translate", "--json"]}
+"""How the command line is asked; fine-tuned tasks by `predict`."""
+
+
+@pytest.mark.parametrize("task", [task for task in ITEMS if task != "fill"])
 def test_the_command_line_prints_the_same_rows(
     task: str,
     client: Client,
@@ -97,10 +102,51 @@ def test_the_command_line_prints_the_same_rows(
 ) -> None:
     lines = [json.dumps(item if isinstance(item, dict) else {"text": item}) for item in ITEMS[task]]
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
-    assert main(["predict", folders[task]]) == 0
+    verb, *options = VERBS.get(task, ["predict"])
+    model = MODELS.get(task, task)
+    assert main([verb, folders[model], *options]) == 0
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    served = client.post(f"/models/{task}/tasks/{task}", {"inputs": ITEMS[task]}).json()["data"]
+    assert len(printed) == len(ITEMS[task])
+    served = client.post(f"/models/{model}/tasks/{task}", {"inputs": ITEMS[task]}).json()["data"]
     assert_close(served, printed)
+
+
+def test_the_command_line_fills_masks_with_the_same_pieces(
+    client: Client, folders: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = client.post("/models/fill/tasks/fill", {"inputs": ITEMS["fill"]}).json()["data"]
+    for text, row in zip(ITEMS["fill"], served, strict=True):
+        assert main(["fill", folders["fill"], text, "--json"]) == 0
+        assert_close(row["masks"], [json.loads(line) for line in capsys.readouterr().out.splitlines()])
+
+
+OFFSET_TEXTS = ["a 今天 b", "😀 a é 好", "今 [MASK] xyz", "e\u0301 a 天"]
+
+
+def test_offsets_count_code_points_in_our_dialect_and_bytes_in_that_of_tei(client: Client) -> None:
+    pieces = client.post("/models/fill/tokenize", {"inputs": OFFSET_TEXTS}).json()
+    for text, tokens in zip(OFFSET_TEXTS, pieces, strict=True):
+        inner = [one for one in tokens if one["start"] is not None]
+        assert len(inner) >= 3
+        for one in inner:
+            shown = text.encode()[one["start"] : one["stop"]].decode()  # cut between two characters
+            assert shown
+            assert one["text"].removeprefix("##") in (shown, "[UNK]", *normalize("NFD", shown))
+    wide = client.post("/models/fill/tokenize", {"inputs": "今天"}).json()[0]
+    assert [(one["start"], one["stop"]) for one in wide[1:-1]] == [(0, 3), (3, 6)]
+    for path, spans_of in (
+        ("/models/tag/tasks/tag", lambda answer: [row["spans"] for row in answer["data"]]),
+        ("/models/tag/token-classification", lambda answer: answer),
+    ):
+        found = spans_of(client.post(path, {"inputs": OFFSET_TEXTS}).json())
+        assert any(found)
+        for text, spans in zip(OFFSET_TEXTS, found, strict=True):
+            for span in spans:
+                assert text[span["start"] : span["end"]] == span.get("text", span.get("word"))
+    asked = [{"question": "a", "context": text} for text in OFFSET_TEXTS]
+    for row in client.post("/models/answer/tasks/answer", {"inputs": asked}).json()["data"]:
+        for one in row["n_best"]:
+            assert any(text[one["start"] : one["end"]] == one["answer"] for text in OFFSET_TEXTS)
 
 
 def test_sampled_translations_depend_on_their_place_in_the_request_alone(
@@ -144,3 +190,22 @@ def test_long_pairs_are_cut_as_python_cuts_them(client: Client, folders: dict[st
     pairs = [{"text_a": first, "text_b": second} for first in texts for second in texts]
     served = client.post("/models/pair/tasks/pair", {"inputs": pairs}).json()["data"]
     assert_close(served, python_rows("pair", gb.load(folders["pair"]), pairs))
+
+
+@pytest.mark.parametrize("task", ITEMS)
+def test_in_int8_the_server_gives_the_bits_of_python(task: str, folders: dict[str, str]) -> None:
+    folder = folders[MODELS.get(task, task)]
+    settings = ServeSettings(threads=2, timeout=60, max_wait=60)
+    front = Front({"model": folder}, settings, place={"device": "cpu", "precision": "int8"})
+    front.start()
+    try:
+        served = Client(front).post(f"/tasks/{task}", {"inputs": ITEMS[task]}).json()["data"]
+    finally:
+        front.stop()
+    expected = python_rows(task, gb.load(folder, precision="int8"), ITEMS[task])
+    for got, wanted in zip(served, expected, strict=True):
+        if task == "embed":  # the server prints as many digits as a float32 has
+            got["embedding"], wanted["embedding"] = (
+                np.float32(one["embedding"]).tolist() for one in (got, wanted)
+            )
+        assert {name: got[name] for name in wanted} == json.loads(json.dumps(wanted))

@@ -42,6 +42,18 @@ def test_cores_are_those_that_the_group_leaves(
     assert num_cores(group(tmp_path, **files)) == cores
 
 
+def test_the_group_of_a_service_and_those_around_it_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/system.slice/glassbert.service\n")
+    limits = {"system_dot_slice__cpu_dot_max": "600000 100000"}
+    assert num_cores(group(tmp_path, **limits)) == 6
+    limits["system_dot_slice__glassbert_dot_service__cpu_dot_max"] = "300000 100000"
+    assert num_cores(group(tmp_path, **limits)) == 3
+
+
 def test_models_have_the_names_of_their_folders_or_those_given(tmp_path: Path) -> None:
     assert named_models(["/a/first", "other=/b/first"]) == {"first": "/a/first", "other": "/b/first"}
     (tmp_path / "x=y").mkdir()
@@ -65,17 +77,17 @@ def test_keys_are_read_with_names_and_comments_and_short_ones_refused() -> None:
 def test_the_text_format_of_prometheus() -> None:
     counter = Counter("c", "help", {"a": "x"})
     counter.add(2, a='say "hi"\n')
-    assert list(counter.lines()) == ['c{a="x"} 0', 'c{a="say \\"hi\\"\\n"} 2']
+    assert dict(counter.samples()) == {'c{a="x"}': 0, 'c{a="say \\"hi\\"\\n"}': 2}
     histogram = Histogram("h", "help", (1.0, 2.0))
     for value in (0.5, 1.0, 1.5, 9.0):
         histogram.add(value)
-    assert list(histogram.lines()) == [
-        'h_bucket{le="1"} 2',
-        'h_bucket{le="2"} 3',
-        'h_bucket{le="+Inf"} 4',
-        "h_sum 12",
-        "h_count 4",
-    ]
+    assert dict(histogram.samples()) == {
+        'h_bucket{le="1"}': 2,
+        'h_bucket{le="2"}': 3,
+        'h_bucket{le="+Inf"}': 4,
+        "h_sum": 12,
+        "h_count": 4,
+    }
 
 
 def test_without_the_extra_one_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

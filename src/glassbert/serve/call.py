@@ -7,6 +7,8 @@ from typing import Any
 import orjson
 
 from glassbert.inference.decode import DecodeSettings
+from glassbert.serve.answer import Answer, Asker
+from glassbert.serve.http.body import Receive
 from glassbert.serve.http.log import Record
 from glassbert.serve.http.problems import Dialect, Problem, empty
 from glassbert.serve.questions import (
@@ -19,7 +21,7 @@ from glassbert.serve.questions import (
 )
 from glassbert.serve.rows import AnyRow, Row
 from glassbert.serve.served import Served
-from glassbert.serve.service import Answer, Asker, Receive, Service, num_characters
+from glassbert.serve.service import Service, num_characters
 from glassbert.serve.settings import OnLong
 from glassbert.text.truncate import Keep
 

@@ -3,6 +3,7 @@
 Nothing here imports torch: the socket is open long before that is loaded.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -26,7 +27,8 @@ State = Literal["loading", "ready", "leaving", "draining"]
 
 LIVE = ("/livez", "/v2/health/live")
 READY = ("/readyz", "/v2/health/ready")
-HEALTH = ("/health", "/ping")
+HEALTH = ("/health", "/ping", *filter(None, [os.environ.get("AIP_HEALTH_ROUTE", "")]))
+"""The last one is where Vertex AI will ask."""
 PROBES = (*LIVE, *READY, *HEALTH)
 """Paths that need no key and leave no line in the log."""
 
@@ -52,6 +54,7 @@ class Front:
         self.service: Service | None = None
         self._read_keys, self._keys = read_keys, read_keys()
         self._inner: App | None = None
+        self._has_started = False
         self._num_active = 0
         self._shell = Shell(
             self._dispatch,
@@ -73,16 +76,26 @@ class Front:
         else:
             await send({"type": "websocket.close", "code": 1000})
 
-    def start(self) -> None:
-        """Load the models and begin to answer; blocks until then."""
+    def load(self) -> None:
+        """Read keys and load the models, to be started afterwards, perhaps by forked processes."""
         from glassbert.serve.app import build_router
         from glassbert.serve.service import Service
 
         service = Service(self.folders, self.settings, self.place, self.log, self.metrics)
-        service.start()
-        self._inner = build_router(service)
-        self.service = service
-        self._add_gauges(service)
+        keys = self._read_keys()
+        service.load()
+        self._inner, self.service, self._keys = build_router(service), service, keys
+
+    def start(self) -> None:
+        """Begin to answer, unless that was done; load the models first, if need be. Blocks until then."""
+        if self._has_started:
+            return
+        if self.service is None:
+            self.load()
+        assert self.service
+        self._has_started = True
+        self.service.start()
+        self._add_gauges(self.service)
         if self.state == "loading":  # unless it was asked to stop meanwhile
             self.state = "ready"
 
@@ -112,7 +125,7 @@ class Front:
 
     def has_given_up(self) -> bool:
         """Return whether the process should end and be started again."""
-        return self.service is not None and self.service.workers.has_given_up.is_set()
+        return self.service is not None and self.service.workers.have_given_up()
 
     def problem(self) -> str | None:
         """Return why the server cannot answer now; None if it can."""
@@ -165,6 +178,7 @@ class Front:
             "glassbert_queue_wait_estimate_seconds",
             "Estimated wait of a small request.",
             lambda: [({}, queue.state().wait_s)],
+            "max",
         )
         gauge(
             "glassbert_speed_tokens_per_second",
@@ -183,6 +197,7 @@ class Front:
                 ({"model": one.name, "sha256": one.sha256 or "", "task": one.tasks[0]}, 1)
                 for one in service.models.values()
             ],
+            "max",
         )
 
 

@@ -9,18 +9,25 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 DURATIONS = tuple(15e-6 * 1.5**power for power in range(35))
 SIZES = tuple(float(2**power) for power in range(21))
 
 Labels = tuple[tuple[str, str], ...]
+Sample = tuple[str, float]
+"""A name with its labels, as it is printed, and the number."""
+Snapshot = dict[str, dict[str, float]]
+"""The samples of a process, by the name of their metric."""
+Read = Callable[[], Iterable[tuple[Mapping[str, str], float]]]
+OverProcesses = Literal["sum", "max"]
 
 
 class Counter:
     """A number that only grows, for each combination of labels."""
 
     kind = "counter"
+    over_processes: OverProcesses = "sum"
 
     def __init__(self, name: str, help: str, *known: Mapping[str, str]) -> None:
         """Start at zero.
@@ -35,15 +42,16 @@ class Counter:
         key = _key(labels)
         self.values[key] = self.values.get(key, 0.0) + number
 
-    def lines(self) -> Iterator[str]:
+    def samples(self) -> Iterator[Sample]:
         for labels, value in (self.values or {(): 0.0}).items():
-            yield f"{self.name}{_shown(labels)} {_number(value)}"
+            yield self.name + _shown(labels), value
 
 
 class Histogram:
     """How many values lie below each of some borders."""
 
     kind = "histogram"
+    over_processes: OverProcesses = "sum"
 
     def __init__(self, name: str, help: str, borders: tuple[float, ...] = DURATIONS) -> None:
         self.name, self.help, self.borders = name, help, borders
@@ -54,13 +62,13 @@ class Histogram:
         self.counts[bisect_left(self.borders, value)] += 1
         self.total += value
 
-    def lines(self) -> Iterator[str]:
+    def samples(self) -> Iterator[Sample]:
         below = 0
         for border, count in zip((*self.borders, float("inf")), self.counts, strict=True):
             below += count
-            yield f'{self.name}_bucket{{le="{_number(border)}"}} {below}'
-        yield f"{self.name}_sum {_number(self.total)}"
-        yield f"{self.name}_count {below}"
+            yield f'{self.name}_bucket{{le="{_number(border)}"}}', below
+        yield f"{self.name}_sum", self.total
+        yield f"{self.name}_count", below
 
 
 class Gauge:
@@ -68,14 +76,17 @@ class Gauge:
 
     kind = "gauge"
 
-    def __init__(
-        self, name: str, help: str, read: Callable[[], Iterable[tuple[Mapping[str, str], float]]]
-    ) -> None:
-        self.name, self.help, self.read = name, help, read
+    def __init__(self, name: str, help: str, read: Read, over_processes: OverProcesses = "sum") -> None:
+        """Read the number when it is asked for.
 
-    def lines(self) -> Iterator[str]:
+        Args:
+            over_processes: What the number of several processes is.
+        """
+        self.name, self.help, self.read, self.over_processes = name, help, read, over_processes
+
+    def samples(self) -> Iterator[Sample]:
         for labels, value in self.read():
-            yield f"{self.name}{_shown(_key(labels))} {_number(value)}"
+            yield self.name + _shown(_key(labels)), value
 
 
 M = TypeVar("M", Counter, Histogram, Gauge)
@@ -121,20 +132,23 @@ class Metrics:
         self.cancelled = new(Counter("glassbert_cancelled_total", "Requests whose client left."))
         self.expired = new(Counter("glassbert_deadline_total", "Requests whose time was up."))
         self.answers = new(Counter("glassbert_requests_total", "Answers by task, model and status."))
-        new(Gauge("process_resident_memory_bytes", "Memory in use.", lambda: [({}, _resident_bytes())]))
-        new(Gauge("process_cpu_seconds_total", "CPU time used.", lambda: [({}, time.process_time())]))
-        new(Gauge("process_open_fds", "Open files.", lambda: [({}, _num_open_files())]))
-        new(Gauge("process_max_fds", "Files that may be open.", lambda: [({}, _max_open_files())]))
+        self.process_restarts = new(
+            Counter("glassbert_process_restarts_total", "Processes that died and were replaced.")
+        )
+        self.gauge("process_resident_memory_bytes", "Memory in use.", lambda: [({}, _resident_bytes())])
+        self.gauge("process_cpu_seconds_total", "CPU time used.", lambda: [({}, time.process_time())])
+        self.gauge("process_open_fds", "Open files.", lambda: [({}, _num_open_files())])
+        self.gauge("process_max_fds", "Files that may be open.", lambda: [({}, _max_open_files())], "max")
+        self.other_processes: Callable[[], Iterable[Snapshot]] = lambda: ()
+        """Returns what the other processes of this server have counted."""
 
     def _new(self, metric: M) -> M:
         self._all.append(metric)
         return metric
 
-    def gauge(
-        self, name: str, help: str, read: Callable[[], Iterable[tuple[Mapping[str, str], float]]]
-    ) -> None:
+    def gauge(self, name: str, help: str, read: Read, over_processes: OverProcesses = "sum") -> None:
         """Add a number that ``read`` returns for each combination of labels."""
-        self._new(Gauge(name, help, read))
+        self._new(Gauge(name, help, read, over_processes))
 
     def batch(self, num_texts: int, num_tokens: int, seconds: float) -> None:
         """Count a batch; called by compute threads."""
@@ -155,14 +169,34 @@ class Metrics:
         if word := _TASK_WORDS.get(task):
             (self.answered_texts if answered else self.texts)[word].add(number)
 
-    def render(self) -> str:
-        """Return everything in the text format of Prometheus."""
-        lines = []
+    def snapshot(self) -> Snapshot:
+        """Return what this process has counted."""
         with self._lock:
-            for metric in self._all:
-                lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}"]
-                lines += metric.lines()
+            return {metric.name: dict(metric.samples()) for metric in self._all}
+
+    def lasting(self, snapshot: Snapshot) -> Snapshot:
+        """Return what still counts when the process of a snapshot has ended."""
+        return {one.name: snapshot.get(one.name, {}) for one in self._all if not isinstance(one, Gauge)}
+
+    def render(self) -> str:
+        """Return everything in the text format of Prometheus, all processes together."""
+        lines: list[str] = []
+        snapshots = [self.snapshot(), *self.other_processes()]
+        for metric in self._all:
+            found = merged([one.get(metric.name, {}) for one in snapshots], metric.over_processes)
+            lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}"]
+            lines += [f"{name} {_number(value)}" for name, value in found.items()]
         return "\n".join(lines) + "\n"
+
+
+def merged(samples: Iterable[Mapping[str, float]], how: OverProcesses = "sum") -> dict[str, float]:
+    """Return the samples of several processes as those of one."""
+    found: dict[str, float] = {}
+    for one in samples:
+        for name, value in one.items():
+            before = found.get(name, 0.0)
+            found[name] = max(before, value) if how == "max" else before + value
+    return found
 
 
 def _key(labels: Mapping[str, str]) -> Labels:

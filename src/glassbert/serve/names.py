@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from glassbert.errors import ModelError
+from glassbert.open_files import real_path
 
 
 def named_models(given: Sequence[str | Path]) -> dict[str, str]:
@@ -13,7 +14,7 @@ def named_models(given: Sequence[str | Path]) -> dict[str, str]:
     found: dict[str, str] = {}
     for one in map(str, given):
         name, _, folder = one.partition("=") if "=" in one and not Path(one).exists() else ("", "", one)
-        name = name or Path(folder).resolve().name
+        name = name or real_path(folder).name
         if name in found:
             raise ModelError(f"two models are called {name!r}; name one of them, as in OTHER={folder}")
         if not name or "/" in name:

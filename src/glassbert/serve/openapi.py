@@ -60,6 +60,8 @@ def _operation(route: Route, request: Any, response: Any) -> dict[str, Any]:
             **{code: {"description": _REASONS[code], **error} for code in codes},
         },
     }
+    if route.is_free:
+        operation["security"] = []
     names = re.findall(r"{(\w+)}", route.path)
     if names:
         operation["parameters"] = [

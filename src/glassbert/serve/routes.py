@@ -1,7 +1,8 @@
 """What a route is, and the table of all of them: the app and /openapi.json are both made from it."""
 
+import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from glassbert.serve.call import Call, Reply
@@ -25,6 +26,8 @@ class Route:
     summary: str = ""
     is_inference: bool = True
     """Whether a model runs, so that the answer has the headers that count tokens."""
+    is_free: bool = False
+    """Whether it is answered without a key."""
 
 
 def all_routes() -> list[Route]:
@@ -32,4 +35,8 @@ def all_routes() -> list[Route]:
     from glassbert.serve.dialects import cohere, hugging_face, info, kserve, main_route, native, openai, tei
 
     modules = (native, tei, openai, cohere, hugging_face, kserve, main_route, info)
-    return [route for module in modules for route in module.ROUTES]
+    routes = [route for module in modules for route in module.ROUTES]
+    # Vertex AI says by the environment where it will ask.
+    asked_at = os.environ.get("AIP_PREDICT_ROUTE", "")
+    is_new = asked_at.startswith("/") and all(route.path != asked_at for route in routes)
+    return [*routes, replace(main_route.VERTEX, path=asked_at)] if is_new else routes

@@ -11,6 +11,8 @@ from glassbert.serve.tickets import Unavailable
 
 HANGS_AFTER_S = 60.0
 """A batch that runs longer makes the server unhealthy."""
+LOST_AFTER_S = 180.0
+"""After this time nobody expects it to end: the server gives up, to be started again."""
 MAX_DEATHS = 3
 DEATHS_WITHIN_S = 60.0
 """This many deaths of threads in this time, and the server gives up."""
@@ -56,8 +58,7 @@ class Workers:
         self.hooks = hooks or Hooks()
         self.clock = clock
         self.num_restarts = 0
-        self.has_given_up = threading.Event()
-        """Set when threads die again and again: the process should end and be started again."""
+        self._has_died_often = False
         self._deaths: deque[float] = deque(maxlen=MAX_DEATHS)
         self._workers: list[Worker] = []
         self._is_stopping = False
@@ -83,17 +84,25 @@ class Workers:
 
     def problem(self) -> str | None:
         """Return what is wrong with the threads, in words; None if all is well."""
-        if self.has_given_up.is_set():
+        if self._has_died_often:
             return f"compute threads died {MAX_DEATHS} times within {DEATHS_WITHIN_S:g} s"
         with self._lock:
-            batches = [worker.batch for worker in self._workers]
             num_alive = sum(worker.thread.is_alive() for worker in self._workers)
         if num_alive < self.number:
             return f"{num_alive} of {self.number} compute threads are alive"
-        oldest = min((batch.started_at for batch in batches if batch), default=self.clock())
-        if self.clock() - oldest > HANGS_AFTER_S:
+        if self._longest_s() > HANGS_AFTER_S:
             return f"a batch has been running for more than {HANGS_AFTER_S:g} s"
         return None
+
+    def have_given_up(self) -> bool:
+        """Return whether only a new process can help: threads die again and again, or one never returns."""
+        return self._has_died_often or self._longest_s() > LOST_AFTER_S
+
+    def _longest_s(self) -> float:
+        """Return how long the oldest batch has been running."""
+        with self._lock:
+            batches = [worker.batch for worker in self._workers]
+        return max((self.clock() - batch.started_at for batch in batches if batch), default=0.0)
 
     def _start_one(self, all_ready: threading.Barrier | None = None) -> None:
         worker = Worker()
@@ -168,7 +177,7 @@ class Workers:
                 self.queue.cancel(unit.ticket, Unavailable())
         self.hooks.on_death(error)
         if is_hopeless:
-            self.has_given_up.set()
+            self._has_died_often = True
         elif not self._is_stopping:
             self.num_restarts += 1
             self._start_one()

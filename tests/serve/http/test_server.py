@@ -1,5 +1,6 @@
 """The life of a server: open before it is ready, answering to the end, reloading without a gap."""
 
+import json
 import os
 import signal
 import socket
@@ -16,8 +17,7 @@ import pytest
 from glassbert.cli.main import main
 from glassbert.errors import UserError
 from glassbert.serve.front import Front
-from glassbert.serve.http.log import Log
-from glassbert.serve.http.server import bind
+from glassbert.serve.http.listen import listen
 from glassbert.serve.settings import ServeSettings
 from helpers.asgi import Client
 from helpers.fake_work import Deadly, Held
@@ -150,7 +150,9 @@ def test_reload_takes_the_new_weights_and_loses_no_request(started: Started, tmp
     (folder / "model.safetensors").write_bytes(b"broken")
     with pytest.raises(UserError):
         front.reload()
-    assert live.post("/embed", {"inputs": "a"}) == after
+    # Another text may share the batch now, and float32 rounds by what is in it.
+    status, body = live.post("/embed", {"inputs": "a"})
+    assert (status, json.loads(body)[0]) == (200, pytest.approx(json.loads(after[1])[0], abs=1e-5))
     stop.set()
     asking.join(20)
     assert after != before
@@ -167,24 +169,10 @@ def test_threads_that_die_again_and_again_end_the_server_with_code_1(started: St
     assert live.code == 1
 
 
-def test_a_full_disk_for_the_log_loses_lines_and_no_request(folders: dict[str, str]) -> None:
-    class FullStream:
-        def write(self, line: str) -> None:
-            raise OSError(28, "No space left on device")
-
-    log = Log(FullStream())  # type: ignore[arg-type]
-    front = Front({"fill": folders["fill"]}, PATIENT, log=log)
-    front.start()
-    try:
-        assert Client(front).post("/embed", {"inputs": "a"}).status == 200
-    finally:
-        front.stop()
-    assert log.num_lost == 1
-
-
 def test_a_port_in_use_is_one_line() -> None:
-    with bind("127.0.0.1", 0) as taken, pytest.raises(UserError, match="choose another --port"):
-        bind("127.0.0.1", taken.getsockname()[1])
+    for number in (1, 2):
+        with listen("127.0.0.1", 0)[0] as taken, pytest.raises(UserError, match="choose another --port"):
+            listen("127.0.0.1", taken.getsockname()[1], number)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ from typing import Any
 from msgspec import Struct
 
 from glassbert.serve.call import Call, Reply, json_reply
-from glassbert.serve.http.problems import TEI
+from glassbert.serve.front import HEALTH, LIVE, READY
+from glassbert.serve.http.problems import KSERVE, TEI
 from glassbert.serve.openapi import describe
-from glassbert.serve.routes import Route, all_routes
+from glassbert.serve.routes import Handler, Route, all_routes
 from glassbert.serve.served import Served
 from glassbert.version import __version__
 
@@ -101,13 +102,36 @@ async def openapi(call: Call, asked: None) -> Reply:
     return json_reply(describe(all_routes(), has_keys=bool(call.record.client)))
 
 
+class Live(Struct):
+    live: bool
+
+
+class Ready(Struct):
+    ready: bool
+
+
 async def health(call: Call, asked: None) -> Reply:
     """Answer for one model below /models/NAME; the front answers for the server."""
     return Reply(b"")
 
 
+async def live(call: Call, asked: None) -> Reply:
+    return json_reply({"live": True})
+
+
+async def ready(call: Call, asked: None) -> Reply:
+    return json_reply({"ready": True})
+
+
+def _probe(path: str, handler: Handler, response: Any, summary: str) -> Route:
+    dialect = KSERVE if path.startswith("/v2") else TEI
+    return Route("GET", path, dialect, handler, response, summary=summary, is_inference=False, is_free=True)
+
+
 ROUTES = [
-    Route("GET", "/health", TEI, health, None, summary="Whether requests are answered", is_inference=False),
+    *(_probe(path, live, Live, "Whether the process lives") for path in LIVE),
+    *(_probe(path, ready, Ready, "Whether requests are answered") for path in READY),
+    *(_probe(path, health, None, "Whether requests are answered") for path in HEALTH),
     Route("GET", "/info", TEI, info, Info, summary="What is served, and its limits", is_inference=False),
     Route("GET", "/metrics", TEI, metrics, None, summary="Numbers for Prometheus", is_inference=False),
     *(

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from glassbert.serve.call import Call, Reply, json_reply
 from glassbert.serve.dialects.answers import shaped
+from glassbert.serve.dialects.info import Ready, ready
 from glassbert.serve.dialects.native import row_json, searched
 from glassbert.serve.dialects.types import Some
 from glassbert.serve.http.problems import KSERVE, empty, invalid
@@ -51,10 +52,6 @@ class ModelMetadata(Struct):
     platform: str
     inputs: list[TensorMetadata]
     outputs: list[TensorMetadata]
-
-
-class Ready(Struct):
-    ready: bool
 
 
 _INPUTS = {"pair": ("text_a", "text_b"), "answer": ("question", "context")}
@@ -133,10 +130,6 @@ async def model(call: Call, asked: None) -> Reply:
     output = vector if task == "embed" else {"datatype": "BYTES", "shape": [-1]}
     found = {"name": call.served.name, "platform": "glassbert", "inputs": inputs}
     return json_reply({**found, "outputs": [{"name": task, **output}]})
-
-
-async def ready(call: Call, asked: None) -> Reply:
-    return json_reply({"ready": True})
 
 
 _MODEL = "/v2/models/{model}"

@@ -73,10 +73,11 @@ async def vertex(call: Call, asked: Instances) -> Reply:
     return Reply(msgspec.json.encode({"predictions": found}))
 
 
+VERTEX = Route("POST", "/vertex", TEI, vertex, Predictions, Instances, "Many bodies of POST / (Vertex AI)")
 ROUTES = [
     *(
         Route("POST", path, TEI, main, Any, Raw, "What the model is there for, in the dialect of the body")
         for path in ("/", "/invocations")
     ),
-    Route("POST", "/vertex", TEI, vertex, Predictions, Instances, "Many bodies of POST / (Vertex AI)"),
+    VERTEX,
 ]

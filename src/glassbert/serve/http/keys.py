@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glassbert.errors import UserError
+from glassbert.open_files import read_regular
 
 MIN_CHARACTERS = 8
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -47,7 +48,11 @@ class Keys:
         path = Path(path)
         if not path.is_file():
             raise UserError(f"{path}: no such file; expected a file with one API key on each line")
-        return cls.of(path.read_text(encoding="utf-8").splitlines(), str(path))
+        try:
+            text = read_regular(path, error=UserError).decode("utf-8")
+        except UnicodeDecodeError:
+            raise UserError(f"{path}: not UTF-8; expected a file with one API key on each line") from None
+        return cls.of(text.splitlines(), str(path))
 
     def __bool__(self) -> bool:
         return bool(self.digests)

@@ -6,19 +6,22 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import uvicorn
 
-from glassbert.errors import UserError
 from glassbert.serve.http.guard import GuardedProtocol
+from glassbert.serve.http.listen import address_of, listen
 from glassbert.serve.http.log import Log
+from glassbert.serve.http.notify import notify, notify_reloading, watchdog_interval_s
 
 MAX_CONNECTIONS = 1024
 IDLE_SECONDS = 75
 """Longer than a proxy keeps a connection: it must not send a request into one that is just being closed."""
+RETIRE_SECONDS = IDLE_SECONDS + 15
+"""By then every idle connection has been closed."""
 POLL_SECONDS = 0.02
 
 
@@ -58,25 +61,6 @@ class Binding:
     """Seconds to go on accepting after SIGTERM, until a load balancer has noticed."""
     drain_timeout: float = 25.0
     """Seconds for accepted requests to be answered."""
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """Return a listening socket; one that systemd opened for this process comes first."""
-    if os.environ.get("LISTEN_PID") == str(os.getpid()) and int(os.environ.get("LISTEN_FDS", "0")) >= 1:
-        return socket.socket(fileno=3)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((host, port))
-        bound.listen(2048)
-    except (OSError, OverflowError) as error:
-        bound.close()
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UserError(
-            f"cannot listen on {host}:{port}: {reason}; choose another --port or --host"
-        ) from None
-    return bound
 
 
 class _Uvicorn(uvicorn.Server):
@@ -124,26 +108,30 @@ class Server:
 
     def run(self) -> int:
         """Serve until a signal or until the backend gives up; return the exit code."""
-        listening = bind(self.binding.host, self.binding.port)
-        host, port = listening.getsockname()[:2]
-        self.on_bound(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-        asyncio.run(self._serve(listening))
+        sockets = listen(self.binding.host, self.binding.port)
+        self.on_bound(address_of(sockets[0]))
+        return self.run_on(
+            sockets, {signal.SIGTERM: self.end, signal.SIGINT: self.end, signal.SIGHUP: self.reload}
+        )
+
+    def run_on(self, sockets: list[socket.socket], handlers: Mapping[int, Callable[[], None]]) -> int:
+        """Serve on sockets that listen already; each signal has its handler."""
+        asyncio.run(self._serve(sockets, handlers))
         if self._failure is not None:
             raise self._failure
         if self.backend.has_given_up():
-            self.log.event("compute threads died again and again; start the server again")
+            self.log.event("compute threads died again and again, or hang; start the server again")
             return 1
         return 0
 
-    async def _serve(self, listening: socket.socket) -> None:
+    async def _serve(self, sockets: list[socket.socket], handlers: Mapping[int, Callable[[], None]]) -> None:
         loop = self.loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self.end)
-            loop.add_signal_handler(signal.SIGHUP, lambda: self._spawn(self._reload()))
+            for number, handler in handlers.items():
+                loop.add_signal_handler(number, handler)
         self._spawn(self._start())
         self._spawn(self._watch())
-        await self._uvicorn.serve(sockets=[listening])
+        await self._uvicorn.serve(sockets=sockets)
         await loop.run_in_executor(None, self.backend.stop)
         for task in list(self._tasks):
             task.cancel()
@@ -160,6 +148,17 @@ class Server:
             os._exit(130)
         self._spawn(self._drain())
 
+    def reload(self) -> None:
+        """Read again what the backend has read; requests are answered all the while."""
+        self._spawn(self._reload())
+
+    def retire(self) -> None:
+        """Take no new connection, answer on those that are open until their clients leave, and end.
+
+        Each answer asks its client to connect again: to whoever listens on this address by then.
+        """
+        self._spawn(self._retire())
+
     def _spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
@@ -169,6 +168,7 @@ class Server:
         try:
             await asyncio.to_thread(self.backend.start)
             self.log.event("ready")
+            notify("READY=1")
         except asyncio.CancelledError:
             raise
         except BaseException as error:
@@ -176,15 +176,29 @@ class Server:
             self._uvicorn.should_exit = True
 
     async def _reload(self) -> None:
+        notify_reloading()
         try:
             await asyncio.to_thread(self.backend.reload)
             self.log.event("reloaded")
         except Exception as error:
             # A message of ours would name folders, which have no place in the log.
             self.log.event("not reloaded; the models from before still answer", failure=type(error).__name__)
+        finally:
+            notify("READY=1")
+
+    async def _retire(self) -> None:
+        self.backend.leave()
+        for server in self._uvicorn.servers:
+            server.close()
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + RETIRE_SECONDS
+        while self.num_connections and loop.time() < ends_at:
+            await asyncio.sleep(POLL_SECONDS)
+        await self._drain()
 
     async def _drain(self) -> None:
         self.log.event("draining")
+        notify("STOPPING=1")
         loop = asyncio.get_running_loop()
         self.backend.leave()
         await asyncio.sleep(self.binding.drain_delay)
@@ -196,6 +210,9 @@ class Server:
         self._uvicorn.should_exit = True
 
     async def _watch(self) -> None:
+        interval_s = watchdog_interval_s()
         while not self.backend.has_given_up():
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(min(1.0, interval_s or 1.0))
+            if interval_s:
+                notify("WATCHDOG=1")
         self._uvicorn.should_exit = True

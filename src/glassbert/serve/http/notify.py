@@ -1,0 +1,31 @@
+"""Messages to systemd: ready, reloading, stopping, alive. Without it (no NOTIFY_SOCKET), nothing is sent."""
+
+import os
+import socket
+import time
+
+
+def notify(*lines: str) -> None:
+    """Send lines such as READY=1; nobody hears of a failure, since a server can do without."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        try:
+            sender.connect("\0" + address[1:] if address.startswith("@") else address)
+            sender.sendall("\n".join(lines).encode())
+        except OSError:
+            return
+
+
+def notify_reloading() -> None:
+    """Say that a reload begins; READY=1 ends it."""
+    notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+
+
+def watchdog_interval_s() -> float | None:
+    """Return how often systemd wants to hear that we live; None if it does not."""
+    microseconds = os.environ.get("WATCHDOG_USEC", "")
+    if not microseconds.isdecimal() or os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    return int(microseconds) / 2e6
