@@ -1,8 +1,10 @@
 """One page over the built-in model, without a socket."""
 
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from glassbert.page.app import Page, shelled
 from glassbert.page.workbench import Workbench
 from glassbert.serve.http.log import Log
 from helpers.asgi import Client, Response
+from helpers.browsing import CHROMIUM, opened, unless_ci, watch
 
 TOKEN = "secret-token"
 
@@ -35,9 +38,12 @@ class PageClient:
 
 @pytest.fixture(autouse=True)
 def built_page(request: pytest.FixtureRequest) -> None:
-    """Skip what needs the built page where the package was installed without Node."""
-    if request.path.stem != "test_messages" and not (files("glassbert") / "web" / "index.html").is_file():
-        pytest.skip("the page is not built: install Node 20 or newer and run `make page`")
+    """Skip what needs the built page where Node was missing at the install; in CI that is a failure."""
+    if (
+        request.path.stem not in ("test_messages", "test_wheel")
+        and not (files("glassbert") / "web" / "index.html").is_file()
+    ):
+        unless_ci("the page is not built: install Node 20 or newer and run `make page`")
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +55,34 @@ def workbench() -> Workbench:
 def page(workbench: Workbench) -> PageClient:
     app = Page(workbench, token=TOKEN)
     return PageClient(Client(shelled(app, Log(io.StringIO()))))
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The address of the built-in model's page; a module may open another."""
+    with opened("demo") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        options = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking"]
+        options.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")  # no way out
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(browser: Any, address: str) -> Iterator[Any]:
+    """A tab that may talk to the page's own server alone, and whose script must not fail."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    tab = context.new_page()
+    tab.set_default_timeout(60_000)
+    watch(tab)
+    yield tab
+    assert tab.failures == []
+    assert [url for url in tab.asked if not url.startswith((address, "data:", "blob:"))] == []
+    context.close()

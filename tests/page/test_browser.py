@@ -1,98 +1,25 @@
 """The page in a real browser: every digit on screen against float64 NumPy, in both languages."""
 
-import contextlib
 import gzip
-import io
 import re
-import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from math import isclose
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
 
-import glassbert as gb
-from glassbert.model_names import model_folder
 from glassbert.page.files import read_page
-from glassbert.storage import read_json
-from helpers import numpy_networks
+from helpers.browsing import LANGUAGES, TEXT, listed, needs_browser, printed_by, show, shown
+from helpers.exact import exact_pass
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="the browser tests need chromium, which is not installed"),
-    pytest.mark.xdist_group("browser"),
-]
-TEXT = "The cat [MASK] on the mat."
-LANGUAGES = ("en", "zh")
-PAGES = ("start", "flow", "attention", "anatomy", "why", "health", "backprop", "lab")
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """`glassbert open`, as a user starts it."""
-    command = [sys.executable, "-m", "glassbert", "open", "demo", "--no-browser"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert process.stdout is not None
-    yield process.stdout.readline().strip()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=20) == 0
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        options = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking"]
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=options)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def tab(browser: Any, address: str) -> Iterator[Any]:
-    """A tab that may talk to the page's own server alone, and whose script must not fail."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    tab = context.new_page()
-    tab.set_default_timeout(60_000)
-    tab.asked, tab.failures = [], []
-    tab.on("request", lambda request: tab.asked.append(request.url))
-    tab.on("pageerror", lambda error: tab.failures.append(str(error)))
-    yield tab
-    assert tab.failures == []
-    assert [url for url in tab.asked if not url.startswith((address, "data:", "blob:"))] == []
-    context.close()
-
-
-def show(tab: Any, address: str, page: str, language: str = "en", **params: object) -> None:
-    query = "&".join(f"{name}={quote(str(value))}" for name, value in {"text": TEXT, **params}.items())
-    tab.goto(f"{address}#/{page}?{query}")
-    tab.evaluate(f"localStorage.setItem('language', '{language}')")
-    tab.reload()
-    tab.wait_for_selector("h1")
-
-
-def shown(text: str) -> float:
-    return float(text.replace("−", "-").replace("∞", "inf"))
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
 def exact() -> dict[str, np.ndarray]:
     """Every number of the pass, from the weights alone."""
-    folder = model_folder("demo")
-    weights = {name: one.astype(np.float64) for name, one in load_file(folder / "model.safetensors").items()}
-    pieces = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
-    tokens = gb.load("demo").trace(TEXT).tokens
-    ids = [pieces.index(token) for token in tokens]
-    places = [tokens.index("[MASK]")]
-    config = read_json(folder / "config.json")
-    found: dict[str, np.ndarray] = numpy_networks.bert(weights, config, ids, [0] * len(ids), places, [0], 0)
-    return found
+    return exact_pass(TEXT)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -169,27 +96,14 @@ def test_copied_python_computes_the_number(tab: Any, address: str) -> None:
     for name, place in places.items():
         show(tab, address, "flow", token=2, cell=f"{name}@{place}")
         tab.wait_for_selector(".sum details.python")
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(tab.text_content(".sum details.python pre"), {})
-        by_hand, recorded = map(float, printed.getvalue().split())
+        by_hand, recorded = printed_by(tab.text_content(".sum details.python pre"))
         assert isclose(by_hand, recorded, rel_tol=1e-4)
         assert isclose(shown(tab.inner_text(".sum h3 b")), recorded, abs_tol=1e-6)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_no_page_is_wider_than_a_narrow_or_a_wide_window(tab: Any, address: str, language: str) -> None:
-    for page in PAGES:
-        show(tab, address, page, language)
-        for width in (1280, 360):
-            tab.set_viewport_size({"width": width, "height": 800})
-            tab.wait_for_timeout(50)
-            assert tab.evaluate("document.documentElement.scrollWidth") <= width, (page, width)
-
-
 def test_the_keyboard_reaches_every_page_and_cell(tab: Any, address: str) -> None:
     show(tab, address, "start")
-    for page in PAGES:
+    for page in listed(tab):
         link = tab.wait_for_selector(f'nav a[href*="#/{page}"]')
         link.focus()
         tab.keyboard.press("Enter")

@@ -10,6 +10,9 @@ export class ApiError extends Error {
   }
 }
 
+/** How long to wait before asking again a server that is still loading its model. */
+const RETRY_MS = 300;
+
 async function answer(path: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
@@ -19,6 +22,10 @@ async function answer(path: string, init: RequestInit): Promise<Response> {
     throw new ApiError(0, "");
   }
   if (response.ok) return response;
+  if (response.status === 503) {
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    return answer(path, init);
+  }
   const body: { error?: string } = await response.json().catch(() => ({}));
   throw new ApiError(response.status, body.error ?? response.statusText);
 }
@@ -30,6 +37,44 @@ export async function getJson<T>(path: string, signal?: AbortSignal): Promise<T>
 export async function postJson<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
   const headers = { "content-type": "application/json" };
   return (await answer(path, { method: "POST", headers, body: JSON.stringify(body), signal: signal ?? null })).json();
+}
+
+/** Post and hear how far the work is; giving up the signal ends the work on the server too. */
+export async function postForProgress<T>(
+  path: string,
+  body: unknown,
+  signal: AbortSignal,
+  onProgress: (share: number) => void,
+): Promise<T> {
+  const headers = { "content-type": "application/json", accept: "text/event-stream" };
+  const response = await answer(path, { method: "POST", headers, body: JSON.stringify(body), signal });
+  let result: T | undefined;
+  for await (const { name, data } of eventsOf(response.body!)) {
+    if (name === "progress") onProgress((data as { share: number }).share);
+    else if (name === "result") result = data as T;
+    else if (name === "problem") {
+      const { status, error } = data as { status: number; error: string };
+      throw new ApiError(status, error);
+    }
+  }
+  if (result === undefined) throw new ApiError(0, "");
+  return result;
+}
+
+async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<{ name: string; data: unknown }> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let waiting = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (waiting + decoder.decode(value, { stream: true })).split("\n\n");
+    waiting = parts.pop()!;
+    for (const part of parts) {
+      const found = /^event: (.*)\ndata: ([^]*)$/.exec(part);
+      if (found) yield { name: found[1]!, data: JSON.parse(found[2]!) };
+    }
+  }
 }
 
 /** Tensors that were fetched, the latest ones, up to so many bytes. */

@@ -4,14 +4,20 @@ import { language, t, type Key } from "./language";
 import { Anatomy } from "./pages/anatomy";
 import { Attention } from "./pages/attention";
 import { Backprop } from "./pages/backprop";
+import { Compare } from "./pages/compare";
+import { YourData } from "./pages/data";
+import { DecoderPage } from "./pages/decoder";
 import { Flow } from "./pages/flow";
 import { Health } from "./pages/health";
 import { Lab } from "./pages/lab";
+import { Pretrain } from "./pages/pretrain";
 import { Start } from "./pages/start";
 import { Why } from "./pages/why";
+import { Words } from "./pages/words";
 import { address, go, page, PAGES, type Page } from "./route";
-import { isBusy, meta, pair, problem, text } from "./state";
+import { isBusy, isListed, meta, pair, problem, text } from "./state";
 import { theme } from "./theme";
+import { lazy } from "./ui/lazy";
 
 const VIEWS: Record<Page, () => preact.ComponentChild> = {
   start: Start,
@@ -19,9 +25,16 @@ const VIEWS: Record<Page, () => preact.ComponentChild> = {
   attention: Attention,
   anatomy: Anatomy,
   backprop: Backprop,
+  compare: Compare,
+  data: YourData,
+  decoder: DecoderPage,
   health: Health,
   lab: Lab,
+  pretrain: Pretrain,
+  // With the library that draws curves, which no other page needs.
+  train: lazy(() => import("./pages/train")),
   why: Why,
+  words: Words,
 };
 
 export function App() {
@@ -47,7 +60,7 @@ export function App() {
         </span>
       </header>
       <nav aria-label={t("app.pages")}>
-        {PAGES.map((one) => (
+        {PAGES.filter(isListed).map((one) => (
           <a href={address(one)} aria-current={one === page.value ? "page" : undefined}>
             {t(`page.${one}` as Key)}
           </a>
@@ -56,6 +69,11 @@ export function App() {
       {problem.value && (
         <p class="problem" role="alert">
           {problem.value}
+        </p>
+      )}
+      {!meta.value && !problem.value && (
+        <p class="hint loading" role="status">
+          {t("app.loading")}
         </p>
       )}
       <main id="main" tabIndex={-1} aria-busy={isBusy.value}>

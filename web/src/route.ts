@@ -1,7 +1,22 @@
 /** What is shown, as the address says it: `#/attention?layer=3&head=5`. Every view is a link. */
 import { computed, signal } from "@preact/signals";
 
-export const PAGES = ["start", "flow", "attention", "anatomy", "why", "health", "backprop", "lab"] as const;
+export const PAGES = [
+  "start",
+  "flow",
+  "attention",
+  "anatomy",
+  "why",
+  "decoder",
+  "pretrain",
+  "train",
+  "compare",
+  "data",
+  "words",
+  "health",
+  "backprop",
+  "lab",
+] as const;
 export type Page = (typeof PAGES)[number];
 
 interface Route {

@@ -1,15 +1,21 @@
 /** The model, the text under the glass and its trace. The text lives in the address. */
 import { computed, effect, signal } from "@preact/signals";
 import { ApiError, getJson, postJson } from "./api";
-import { t } from "./language";
-import { param } from "./route";
+import { language, t, type Language } from "./language";
+import { go, page, param, type Page } from "./route";
 
 export interface Meta {
   model: string;
   version: string;
-  kind: "bert" | "translator";
+  /** run: the folder of a run that has saved no model yet. */
+  kind: "bert" | "translator" | "run";
+  /** The run whose folder is open. */
+  run?: string;
   config: Record<string, unknown>;
-  example: { text: string; pair: string | null };
+  /** A second model to compare with, and the file of rows, if the page was started with them. */
+  other: string | null;
+  data: string | null;
+  examples: Record<Language, { text: string; pair: string | null }>;
   limits: { characters: number; tokens: number };
 }
 
@@ -47,21 +53,28 @@ export interface Place {
   bars: { label: string; score: number }[];
 }
 
-const RETRY_MS = 300;
-
 export const meta = signal<Meta | null>(null);
 export const trace = signal<Trace | null>(null);
 /** One line for the reader when the last request failed. */
 export const problem = signal<string | null>(null);
 export const isBusy = signal(false);
 
-export const text = computed(() => param("text") ?? meta.value?.example.text ?? "");
+export const text = computed(() => param("text") ?? meta.value?.examples[language.value].text ?? "");
 export const pair = computed(() => {
-  if (param("text") === null) return meta.value?.example.pair ?? "";
+  if (param("text") === null) return meta.value?.examples[language.value].pair ?? "";
   return param("pair") ?? "";
 });
 export const steps = computed(() => new Map(trace.value?.graph.map((step) => [step.name, step])));
 export const numHeads = computed(() => trace.value?.graph.find((step) => step.dims[1] === "head")?.shape[1] ?? 0);
+
+/** Some pages are about one kind of model. */
+export function isListed(one: Page): boolean {
+  const { kind, run } = meta.value ?? {};
+  if (kind === "run") return one === "train";
+  if (one === "train") return run !== undefined;
+  if (one === "pretrain") return kind === "bert";
+  return one !== "decoder" || kind === "translator";
+}
 
 export function messageOf(error: unknown): string {
   if (!(error instanceof ApiError)) return String(error);
@@ -82,21 +95,26 @@ export async function attempt<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Ask what is on the page; the server says 503 as long as the model is being loaded. */
+/** Ask what is on the page. */
 export async function start(): Promise<void> {
   try {
     meta.value = await getJson<Meta>("meta");
     problem.value = null;
+    if (meta.value.kind === "run" && page.value !== "train") go({}, "train");
   } catch (error) {
     problem.value = messageOf(error);
-    if (error instanceof ApiError && error.status === 503) setTimeout(() => void start(), RETRY_MS);
   }
 }
 
 // The newest text wins: a request that is under way for an older one is cancelled, here and on the server.
 effect(() => {
   const asked = { text: text.value, pair: pair.value || null };
-  if (!meta.value || (trace.peek()?.text === asked.text && trace.peek()?.pair === asked.pair)) return;
+  if (
+    !meta.value ||
+    meta.value.kind === "run" ||
+    (trace.peek()?.text === asked.text && trace.peek()?.pair === asked.pair)
+  )
+    return;
   const controller = new AbortController();
   isBusy.value = true;
   attempt(postJson<Trace>("trace", asked, controller.signal)).then((found) => {

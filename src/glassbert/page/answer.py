@@ -29,12 +29,12 @@ def _of_pretraining(model: Model, trace: Trace) -> list[dict[str, Any]]:
     if "head.mlm.logits" in trace:
         pieces = model.tokenizer.vocabulary.pieces
         for row, token in enumerate(trace["head.mlm.places"].tolist()):
-            shares = _shares(trace["head.mlm.logits", row])
+            shares = probabilities(trace["head.mlm.logits", row])
             best = np.argsort(-shares[: len(pieces)], kind="stable")[:TOP]
             bars = {pieces[place]: float(shares[place]) for place in best}
             places.append(_place("mlm", bars, token=int(token)))
     if "head.nsp.logits" in trace and trace.info.pair is not None:
-        shares = _shares(trace["head.nsp.logits", 0])
+        shares = probabilities(trace["head.nsp.logits", 0])
         places.append(_place("nsp", dict(zip(("IsNext", "NotNext"), shares.tolist(), strict=True))))
     return places
 
@@ -66,6 +66,7 @@ def _place(kind: str, bars: Mapping[str, float], *, token: int | None = None) ->
     }
 
 
-def _shares(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+def probabilities(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the probabilities of logits, in float64."""
     powers = np.exp(logits.astype(np.float64) - logits.max())
     return powers / powers.sum()

@@ -3,10 +3,11 @@
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Literal, TypeVar
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 import orjson
@@ -15,19 +16,35 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 
 from glassbert.errors import UserError
-from glassbert.glassbox.accounting_notes import Language
 from glassbert.page.accounting import CHANGEABLE, accounting_for_page
 from glassbert.page.experiments import experiments, run_experiment
 from glassbert.page.files import INDEX, PageFile, read_page
-from glassbert.page.workbench import GoneError, Workbench
-from glassbert.serve.http.body import Disconnected, decode, read_body
+from glassbert.page.limits import MAX_CHARACTERS
+from glassbert.page.questions import GETS, POSTS, RUN_POSTS, Query, language_of, whole
+from glassbert.page.run_folder import RunFolder, SavedRequest, run_events
+from glassbert.page.work import Work, events_of
+from glassbert.page.workbench import GoneError, Workbench, health_of
+from glassbert.serve.http.body import decode, read_body
 from glassbert.serve.http.keys import Hosts, Keys
 from glassbert.serve.http.log import Log
 from glassbert.serve.http.problems import NATIVE, Problem, unavailable
 from glassbert.serve.http.shell import App, Receive, Scope, Send, Shell, headers_of
+from glassbert.version import __version__
 
 MAX_BODY = 1 << 20
+EVENTS = "text/event-stream"
 TOKEN_BYTES = 16
+NO_MODEL: Mapping[str, Any] = {
+    "model": "",
+    "version": __version__,
+    "kind": "run",
+    "config": {},
+    "examples": {language: {"text": "", "pair": None} for language in ("en", "zh")},
+    "other": None,
+    "data": None,
+    "limits": {"characters": MAX_CHARACTERS, "tokens": 0},
+}
+"""What the page knows of a run that has saved nothing yet."""
 T = TypeVar("T")
 # The page needs its own script and style, and pictures that it draws itself; nothing from elsewhere.
 _POLICY = (
@@ -58,23 +75,49 @@ class WhyRequest(msgspec.Struct):
     target: str | None = None
 
 
+class Damage(NamedTuple):
+    """A model that cannot be loaded, and why."""
+
+    source: str
+    reason: str
+
+
 class Page:
     """The app of one model."""
 
-    def __init__(self, workbench: Workbench | None = None, *, token: str | None = None) -> None:
+    def __init__(
+        self,
+        workbench: Workbench | None = None,
+        *,
+        token: str | None = None,
+        new_bench: Callable[[str | Path], Workbench] = Workbench,
+    ) -> None:
         """Make the app of a model.
 
         Args:
             workbench: The model; None as long as it is not loaded.
             token: The random part of the address; a new one when not given.
+            new_bench: Loads another model, of a run that has saved several.
         """
         self.workbench = workbench
+        self.run: RunFolder | None = None
+        self.new_bench = new_bench
+        self.damage: Damage | None = None
         self.is_closing = False
         self.token = token or secrets.token_urlsafe(TOKEN_BYTES)
         self.files: Mapping[str, PageFile] = read_page()
         # One thread: the model is asked one thing at a time, and what nobody waits for is never begun.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="page")
-        self._posts = {"api/trace": self._trace, "api/lab": self._lab, "api/why": self._why}
+        self._posts: dict[str, Callable[[bytes], Callable[[], Any]]] = {
+            "api/trace": self._trace,
+            "api/lab": self._lab,
+            "api/why": self._why,
+            "api/run/show": self._show_saved,
+        }
+        for path, (kind, ask) in POSTS.items():
+            self._posts[f"api/{path}"] = partial(self._asked, kind, ask)
+        for path, (kind, ask_run) in RUN_POSTS.items():
+            self._posts[f"api/{path}"] = partial(self._asked_of_run, kind, ask_run)
         self._router = Router(routes=[Route(f"/{{token}}/{path}", end) for path, end in self._routes()])
 
     def _routes(self) -> list[tuple[str, Callable[[Request], Awaitable[Response]]]]:
@@ -87,6 +130,7 @@ class Page:
             ("api/trace/{key}/rows", self._rows),
             ("api/trace/{key}/heads", self._heads),
             ("api/trace/{key}/cell", self._cell),
+            *((f"api/{path}", partial(self._ask, ask)) for path, ask in GETS.items()),
             ("{path:path}", self._file),
         ]
 
@@ -96,24 +140,36 @@ class Page:
 
     @property
     def _model(self) -> Workbench:
+        if self.workbench is None and self.damage is not None:
+            raise Problem(422, "Validation", f"{self.damage.reason}; Health says more")
         if self.workbench is None or self.is_closing:
             raise unavailable("the model is not loaded yet; ask again in a moment", seconds=1)
         return self.workbench
+
+    def _bench(self, request: Request) -> Workbench:
+        """Return the model whose trace a request is about."""
+        return self._model.bench_of(request.path_params["key"])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         headers = headers_of(scope)
         self._admit(scope, headers)
-        post = self._posts.get(scope["path"].removeprefix(f"/{self.token}/"))
+        path = scope["path"].removeprefix(f"/{self.token}/")
+        if path == "api/run/events":
+            await _send_events(run_events(self._run_folder, receive, lambda: self.is_closing), send)
+            return
+        post = self._posts.get(path)
         if post is None:
             await self._router(scope, receive, send)
             return
         if scope["method"] != "POST":
             raise Problem(405, "Validation", "expected POST", headers={"allow": "POST"})
-        work = post(await read_body(receive, headers, MAX_BODY))
-        response = _json(await self._while_connected(work, receive))
-        await response(scope, receive, send)
+        work = Work(post(await read_body(receive, headers, MAX_BODY)), self._thread)
+        if EVENTS in headers.get("accept", ""):
+            await _send_events(events_of(work, receive), send)
+        else:
+            await _json(await work.result(receive))(scope, receive, send)
 
     def _admit(self, scope: Scope, headers: Mapping[str, str]) -> None:
         given = scope["path"].split("/")[1]
@@ -132,17 +188,6 @@ class Page:
         except UserError as error:
             raise Problem(422, "Validation", str(error)) from None
 
-    async def _while_connected(self, work: Callable[[], T], receive: Receive) -> T:
-        """Run ``work`` unless its client leaves first: then it is not begun, or nobody is answered."""
-        running = asyncio.ensure_future(self._run(work))
-        left = asyncio.ensure_future(_until_left(receive))
-        await asyncio.wait({running, left}, return_when=asyncio.FIRST_COMPLETED)
-        left.cancel()
-        if not running.done():
-            running.cancel()
-            raise Disconnected
-        return running.result()
-
     def _trace(self, body: bytes) -> Callable[[], Any]:
         asked = decode(body, msgspec.json.Decoder(TraceRequest))
         return partial(self._model.record, asked.text, asked.pair)
@@ -155,45 +200,95 @@ class Page:
         asked = decode(body, msgspec.json.Decoder(WhyRequest))
         return partial(self._model.why, asked.text, asked.pair, asked.method, asked.target)
 
+    def _asked(self, kind: type[Any], ask: Callable[[Workbench, Any], Any], body: bytes) -> Callable[[], Any]:
+        return partial(ask, self._model, decode(body, msgspec.json.Decoder(kind)))
+
+    def _asked_of_run(
+        self, kind: type[Any], ask: Callable[[RunFolder, Any], Any], body: bytes
+    ) -> Callable[[], Any]:
+        return partial(ask, self._run_folder, decode(body, msgspec.json.Decoder(kind)))
+
+    async def _ask(self, ask: Callable[[Workbench, Query], Any], request: Request) -> Response:
+        query = {**request.query_params, **request.path_params}
+        found = await self._run(partial(ask, self._model, query))
+        if isinstance(found, str):
+            headers = {
+                "content-disposition": 'attachment; filename="glassbert.html"',
+                "cache-control": "no-store",
+            }
+            return Response(found, media_type="text/html; charset=utf-8", headers=headers)
+        return _bytes(request, found) if isinstance(found, bytes) else _json(found)
+
+    @property
+    def _run_folder(self) -> RunFolder:
+        if self.run is None:
+            raise Problem(404, "Validation", "no run is open; start the page with the folder of a run")
+        return self.run
+
+    def _show_saved(self, body: bytes) -> Callable[[], Any]:
+        """Put another model of the run on the page."""
+        folder = self._run_folder.folder(decode(body, msgspec.json.Decoder(SavedRequest)).saved)
+
+        def show() -> dict[str, Any]:
+            self.workbench = self.new_bench(folder)
+            return self._about()
+
+        return show
+
+    def _about(self) -> dict[str, Any]:
+        """Return what the page must know first; a run that saved nothing yet has no model to speak of."""
+        if self.run is None:
+            return self._model.meta()
+        newest = self.run.newest_model()
+        if self.workbench is None and newest is not None:
+            self.workbench = self.new_bench(newest)
+        known = NO_MODEL if self.workbench is None else self.workbench.meta()
+        return {**known, "run": self.run.name}
+
     async def _meta(self, request: Request) -> Response:
-        return _json(await self._run(self._model.meta))
+        return _json(await self._run(self._about))
 
     async def _experiments(self, request: Request) -> Response:
         return _json(await self._run(experiments))
 
     async def _health(self, request: Request) -> Response:
+        if self.workbench is None and self.damage is not None:
+            return _json(await self._run(partial(health_of, self.damage.source)))
         return _json(await self._run(self._model.health))
 
     async def _params(self, request: Request) -> Response:
         query = request.query_params
-        changes = {name: _whole(query[name], name) for name in CHANGEABLE if name in query}
-        length = _whole(query["length"], "length") if "length" in query else None
-        language: Language = "zh" if query.get("language") == "zh" else "en"
+        changes = {name: whole(query[name], name) for name in CHANGEABLE if name in query}
+        length = whole(query["length"], "length") if "length" in query else None
         source = query.get("source")
         if source and source not in self._model.presets:
             raise Problem(422, "Validation", f"source: no preset {source[:40]!r}")
-        count = partial(accounting_for_page, source or self._model.source, changes, length, language)
+        count = partial(
+            accounting_for_page, source or self._model.source, changes, length, language_of(query)
+        )
         return _json(await self._run(count))
 
     async def _tensor(self, request: Request) -> Response:
         key, name = request.path_params["key"], request.query_params.get("name", "")
         part = _indices(request.query_params.get("slice", ""))
-        return _bytes(request, await self._run(partial(self._model.tensor, key, name, part)))
+        return _bytes(request, await self._run(partial(self._bench(request).tensor, key, name, part)))
 
     async def _rows(self, request: Request) -> Response:
         query = request.query_params
         side = "target" if query.get("side") == "target" else "token"
-        token = _whole(query.get("token", "0"), "token")
-        rows = partial(self._model.rows, request.path_params["key"], side, token)
+        token = whole(query.get("token", "0"), "token")
+        rows = partial(self._bench(request).rows, request.path_params["key"], side, token)
         return _bytes(request, await self._run(rows))
 
     async def _heads(self, request: Request) -> Response:
-        return _bytes(request, await self._run(partial(self._model.heads, request.path_params["key"])))
+        return _bytes(
+            request, await self._run(partial(self._bench(request).heads, request.path_params["key"]))
+        )
 
     async def _cell(self, request: Request) -> Response:
         key, name = request.path_params["key"], request.query_params.get("name", "")
         index = _indices(request.query_params.get("index", ""))
-        return _json(await self._run(partial(self._model.cell, key, name, index)))
+        return _json(await self._run(partial(self._bench(request).cell, key, name, index)))
 
     async def _file(self, request: Request) -> Response:
         found = self.files.get(request.path_params["path"] or INDEX)
@@ -211,9 +306,13 @@ def shelled(page: Page, log: Log) -> App:
     return Shell(page, keys=Keys, hosts=hosts, log=log, dialect_of=lambda path: NATIVE)
 
 
-async def _until_left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+async def _send_events(events: AsyncIterator[bytes], send: Send) -> None:
+    """Send server-sent events as they come."""
+    headers = [(b"content-type", EVENTS.encode()), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    async for one in events:
+        await send({"type": "http.response.body", "body": one, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
 
 
 def _json(value: Any) -> Response:
@@ -228,11 +327,5 @@ def _bytes(request: Request, content: bytes) -> Response:
     return Response(content, media_type="application/vnd.safetensors", headers=headers)
 
 
-def _whole(text: str, name: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-        raise Problem(422, "Validation", f"{name}: expected a whole number")
-    return int(text)
-
-
 def _indices(text: str) -> tuple[int, ...]:
-    return tuple(_whole(one, "index") for one in text.split(",")) if text else ()
+    return tuple(whole(one, "index") for one in text.split(",")) if text else ()

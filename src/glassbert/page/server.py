@@ -1,18 +1,32 @@
 """The life of the page: its address is there at once, its model as soon as it is loaded."""
 
+from functools import partial
 from pathlib import Path
 
-from glassbert.page.app import Page, shelled
+from glassbert.errors import ModelError
+from glassbert.messages import to_stderr
+from glassbert.page.app import Damage, Page, shelled
+from glassbert.page.run_folder import RunFolder
 from glassbert.page.workbench import Workbench
 from glassbert.serve.http.log import Log
 from glassbert.serve.http.shell import App
+
+CONFIG = "config.json"
 
 
 class PageBackend:
     """Loads the model behind a page; see `glassbert.serve.http.server.Backend`."""
 
-    def __init__(self, source: str | Path, log: Log) -> None:
-        self.source, self._page = source, Page()
+    def __init__(
+        self,
+        source: str | Path,
+        log: Log,
+        *,
+        other: str | Path | None = None,
+        data: str | Path | None = None,
+    ) -> None:
+        self.source, self._page = source, Page(new_bench=partial(Workbench, other=other, data=data))
+        self._log = log
         self.app: App = shelled(self._page, log)
 
     @property
@@ -21,12 +35,28 @@ class PageBackend:
         return self._page.token
 
     def start(self) -> None:
-        """Load the model."""
-        self._page.workbench = Workbench(self.source)
+        """Load the model; a run that has saved none yet is shown without."""
+        self._page.run = RunFolder.of(self.source)
+        self._load()
 
     def reload(self) -> None:
         """Load the model again; a damaged folder leaves the old one."""
-        self._page.workbench = Workbench(self.source)
+        self._load()
+
+    def _load(self) -> None:
+        run = self._page.run
+        source = self.source if run is None else run.newest_model()
+        if source is None:
+            return
+        try:
+            self._page.workbench = self._page.new_bench(source)
+        except ModelError as error:
+            # What is no model ends the start; a damaged one is what Health is for.
+            if self._page.workbench is not None or not (Path(source) / CONFIG).is_file():
+                raise
+            self._page.damage = Damage(str(source), str(error))
+            self._log.event("the model cannot be loaded; the page shows its health alone")
+            to_stderr(f"{error}; the page shows its health alone")
 
     def leave(self) -> None:
         """Nothing probes a page."""

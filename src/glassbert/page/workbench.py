@@ -3,6 +3,7 @@
 import secrets
 from collections import OrderedDict
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,23 @@ from glassbert.errors import UserError
 from glassbert.glassbox.doctor.examine import doctor
 from glassbert.glassbox.trace.api import trace
 from glassbert.glassbox.trace.cell import explain, python_of
+from glassbert.glassbox.trace.page import page as trace_page
 from glassbert.glassbox.trace.trace import Trace
+from glassbert.glassbox.trace.words import Language
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.questions import Method
 from glassbert.inference.translator import Translator
 from glassbert.messages import say_nothing
 from glassbert.page.answer import answer_of, item_of
-from glassbert.page.examples import example_for
+from glassbert.page.examples import examples_for
+from glassbert.page.gradients import check_by_moving, gradients_of, weight_beside_gradient
+from glassbert.page.labelled import LabelledRows
+from glassbert.page.limits import MAX_CHARACTERS, check_length
+from glassbert.page.whole_words import words_of
+from glassbert.page.words import Words
 from glassbert.version import __version__
 
-MAX_CHARACTERS = 10_000
 CACHE_BYTES = 512 << 20
 """Traces that are kept; the ones not looked at for longest go first."""
 THUMBNAIL = 64
@@ -42,9 +49,19 @@ class GoneError(UserError):
 class Workbench:
     """One model and its latest traces. One thread uses it at a time."""
 
-    def __init__(self, source: str | Path) -> None:
+    def __init__(
+        self, source: str | Path, *, other: str | Path | None = None, data: str | Path | None = None
+    ) -> None:
+        """Load a model.
+
+        Args:
+            other: A second model, to be compared with the first.
+            data: A file of rows that the model is judged by.
+        """
         self.source = str(source)
         self.model = load(source)
+        self.other = None if other is None else Workbench(other)
+        self.data = None if data is None else LabelledRows(self.model, self.source, data)
         self._traces: OrderedDict[str, Trace] = OrderedDict()
         self._parameters = dict(self.model.network.named_parameters())
         self.presets = frozenset({*PRESETS, *TRANSLATOR_PRESETS})
@@ -56,35 +73,77 @@ class Workbench:
 
     def meta(self) -> dict[str, Any]:
         """Return what the page must know before it asks for anything."""
-        text, pair = example_for(self.model)
         return {
             "model": self.name,
             "version": __version__,
             "kind": "bert" if isinstance(self.model, Model) else "translator",
             "config": asdict(self.model.config),
-            "example": {"text": text, "pair": pair},
+            "examples": examples_for(self.model),
+            "other": self.other and self.other.name,
+            "data": self.data and self.data.path.name,
             "limits": {"characters": MAX_CHARACTERS, "tokens": self.model.max_length},
         }
 
     def record(self, text: str, pair: str | None) -> dict[str, Any]:
         """Record a pass; return its id and all but its numbers."""
-        for one in (text, pair or ""):
-            if len(one) > MAX_CHARACTERS:
-                raise UserError(
-                    f"a text of {len(one):,} characters; the page takes {MAX_CHARACTERS:,}: shorten it"
-                )
-        found = trace(self.model, text, pair, log=say_nothing)
-        key = secrets.token_hex(8)
-        self._traces[key] = found
-        while sum(one.nbytes for one in self._traces.values()) > CACHE_BYTES and len(self._traces) > 1:
-            self._traces.popitem(last=False)
+        key = self._keep(text, pair)
+        found = self._traces[key]
         # Without the folder: no answer names a path of the disk.
         model = {"sha256": found.model_sha256}
         return {"id": key, **found.to_json(), "model": model, "places": answer_of(self.model, found)}
 
+    def _keep(self, text: str, pair: str | None, **how: Any) -> str:
+        """Record a pass, keep its trace and return the key; older traces make room."""
+        check_length(text, pair)
+        key = secrets.token_hex(8)
+        self._traces[key] = trace(self.model, text, pair, log=say_nothing, **how)
+        while sum(one.nbytes for one in self._traces.values()) > CACHE_BYTES and len(self._traces) > 1:
+            self._traces.popitem(last=False)
+        return key
+
+    def gradients(self, text: str, pair: str | None, target: Any) -> dict[str, Any]:
+        """Record a pass and its gradients; return its id, its loss, and how strongly it pulls at each weight.
+
+        Args:
+            target: What is right; the model's own answer when None.
+        """
+        key = self._keep(text, pair, grad=True, target=target)
+        return {"id": key, **gradients_of(self._traces[key], self._parameters, self._weight)}
+
+    def weight(self, key: str, name: str) -> bytes:
+        """Return a part of a weight and its gradient."""
+        return weight_beside_gradient(self.trace_of(key), name, self._weight)
+
+    def slope(self, key: str, name: str) -> dict[str, str]:
+        """Return the script that checks a gradient by moving the weight."""
+        return {"python": check_by_moving(self.source, self.trace_of(key), name)}
+
+    def words(self, key: str) -> dict[str, Any]:
+        """Return the tokens of a text that make up its words; Chinese words need a segmenter."""
+        return words_of(self.trace_of(key))
+
+    def share(self, key: str, language: Language) -> str:
+        """Return the trace as one HTML file that needs nothing else."""
+        return trace_page(self.trace_of(key), language)
+
+    @cached_property
+    def vocabulary(self) -> Words:
+        """The token vectors of the model."""
+        return Words.of(self.model, self.source)
+
+    def rows_of_data(self) -> dict[str, Any]:
+        """Return the rows of the user's file, the worst first."""
+        if self.data is None:
+            raise UserError("no file of rows: end the page, and start it again with --data FILE")
+        return self.data.judged
+
+    def bench_of(self, key: str) -> "Workbench":
+        """Return the model whose trace it is: the other one's if that has it."""
+        return self.other if self.other is not None and key in self.other._traces else self
+
     def tensor(self, key: str, name: str, index: tuple[int, ...]) -> bytes:
         """Return a tensor, or its part at the first indices, as a safetensors file."""
-        whole = self._trace(key)[name]
+        whole = self.trace_of(key)[name]
         if len(index) > whole.ndim or any(i >= n for i, n in zip(index, whole.shape, strict=False)):
             raise UserError(f"{name}: the slice {index} does not fit the shape {whole.shape}")
         return save({name: np.ascontiguousarray(whole[index])})
@@ -95,7 +154,7 @@ class Workbench:
         Args:
             side: token, or target for what the decoder of a translator reads.
         """
-        found = self._trace(key)
+        found = self.trace_of(key)
         steps = [step for step in found.graph if step.dims[:1] == (side,) and len(step.dims) == 2]
         size = steps[0].shape[0] if steps else 0
         if not 0 <= token < size:
@@ -104,7 +163,7 @@ class Workbench:
 
     def heads(self, key: str) -> bytes:
         """Return thumbnails of all heads of all blocks, one byte per cell, by the kind of attention."""
-        found = self._trace(key)
+        found = self.trace_of(key)
         pictures: dict[str, Array] = {}
         for scope in ("enc.*.attn", "dec.*.attn", "dec.*.cross"):
             names = found.names(f"{scope}.probs")
@@ -115,7 +174,7 @@ class Workbench:
 
     def cell(self, key: str, name: str, index: tuple[int, ...]) -> dict[str, Any]:
         """Return the sum behind one number, and the script that computes it again."""
-        found = self._trace(key)
+        found = self.trace_of(key)
         cell = explain(found, self._weight, name, index)
         return {**cell.to_json(), "python": python_of(found, cell, self.source)}
 
@@ -126,18 +185,24 @@ class Workbench:
         return self.model.why(item_of(self.model, text, pair), method=method, target=target).to_json()
 
     def health(self) -> dict[str, Any]:
-        """Return the doctor's verdicts on the model."""
-        return {**doctor(self.source).to_json(), "model": self.name}
+        """Return the doctor's verdicts on the model, and on the user's rows if there are any."""
+        return health_of(self.source, None if self.data is None else self.data.path)
 
     def _weight(self, name: str) -> Array:
         value: torch.Tensor = self._parameters[name].detach()
         return value.float().cpu().numpy()
 
-    def _trace(self, key: str) -> Trace:
+    def trace_of(self, key: str) -> Trace:
+        """Return a trace that is still kept."""
         if key not in self._traces:
             raise GoneError("this trace is no longer kept; send the text again")
         self._traces.move_to_end(key)
         return self._traces[key]
+
+
+def health_of(source: str, data: Path | None = None) -> dict[str, Any]:
+    """Return the doctor's verdicts on a model, which may be too damaged to load."""
+    return {**doctor(source, data=data).to_json(), "model": Path(source).name}
 
 
 def _thumbnails(shares: Array) -> NDArray[np.uint8]:

@@ -1,8 +1,10 @@
 /** All heads at a glance, one head, and one cell down to the products of its dimensions. */
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { getJson } from "../api";
 import { t, type Key } from "../language";
 import { go, index, param } from "../route";
-import { numHeads, steps, trace } from "../state";
+import type { Tensor } from "../safetensors";
+import { attempt, numHeads, steps, trace } from "../state";
 import { theme } from "../theme";
 import { paint } from "../ui/colours";
 import { useTensors } from "../ui/load";
@@ -29,6 +31,8 @@ export function Attention() {
   const stage = STAGES.find((one) => one === param("stage")) ?? "probs";
   const name = stepName(scope, layer, stage);
   const tensors = useTensors(found && steps.value.has(name) ? tensorAddress(found.id, name, `0,${head}`) : null);
+  const byWords = scope === "enc.attn" && stage === "probs" && param("words") === "1";
+  const words = useWords(byWords && found ? found.id : null);
   if (!found) return <h1>{t("page.attention")}</h1>;
   const queries = scope === "enc.attn" ? found.tokens : (found.decoder?.tokens ?? []);
   const keys = scope === "dec.attn" ? queries : found.tokens;
@@ -62,7 +66,19 @@ export function Attention() {
               </button>
             ))}
           </p>
-          {matrix && (
+          {scope === "enc.attn" && stage === "probs" && (
+            <p class="tools">
+              <button type="button" aria-pressed={byWords} onClick={() => go({ words: byWords ? null : 1 })}>
+                {t("attention.words")}
+              </button>
+              {byWords && <span class="hint">{t("attention.words_hint")}</span>}
+            </p>
+          )}
+          {words?.notes.map((note) => (
+            <p class="warning">{note}</p>
+          ))}
+          {matrix && byWords && words && <ByWords matrix={matrix} words={words.words} title={name} />}
+          {matrix && !byWords && (
             <Matrix
               values={matrix.values}
               rows={queries.length}
@@ -77,6 +93,7 @@ export function Attention() {
           <p class="caution">{t("attention.caution")}</p>
         </div>
       </div>
+      <h2>{t("attention.cell")}</h2>
       <div class="chain">
         {query >= 0 && key >= 0 && param("key") !== null ? (
           stages.map((one) => <Sum name={stepName(scope, layer, one)} index={[0, head, query, key]} />)
@@ -85,6 +102,44 @@ export function Attention() {
         )}
       </div>
     </>
+  );
+}
+
+interface Word {
+  name: string;
+  tokens: number[];
+}
+
+/** Ask which tokens make up the words of a text. */
+function useWords(id: string | null): { words: Word[]; notes: string[] } | null {
+  const [words, setWords] = useState<{ words: Word[]; notes: string[] } | null>(null);
+  useEffect(() => {
+    if (id) attempt(getJson<{ words: Word[]; notes: string[] }>(`trace/${id}/words`)).then(setWords);
+    else setWords(null);
+  }, [id]);
+  return words;
+}
+
+/** Shares between words: the mean over the tokens that ask, the sum over those that are looked at. */
+function ByWords({ matrix, words, title }: { matrix: Tensor; words: Word[]; title: string }) {
+  const width = matrix.shape[1]!;
+  const values = new Float64Array(words.length ** 2);
+  words.forEach((asking, row) =>
+    words.forEach((seen, column) => {
+      let sum = 0;
+      for (const query of asking.tokens) for (const key of seen.tokens) sum += matrix.values[query * width + key]!;
+      values[row * words.length + column] = sum / asking.tokens.length;
+    }),
+  );
+  return (
+    <Matrix
+      values={values}
+      rows={words.length}
+      columns={words.length}
+      rowLabel={(row) => words[row]!.name}
+      columnLabel={(column) => words[column]!.name}
+      title={title}
+    />
   );
 }
 

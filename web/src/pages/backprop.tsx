@@ -1,21 +1,36 @@
-/** One step of training by hand, line by line: forward, back, update. */
+/** One step of training by hand, line by line: forward, back, update; then the gradients of the real model. */
 import { useEffect, useState } from "preact/hooks";
 import { language, t } from "../language";
 import { Article } from "../ui/article";
+import { Network } from "../ui/network";
 import { said } from "../ui/words";
+import { Gradients } from "./gradients";
 import { SettingsForm, useExperiments, useRun } from "./lab";
+
+const BEAT_MS = 900;
 
 export function Backprop() {
   const experiment = useExperiments().find((one) => one.name === "backprop");
   const [settings, setSettings] = useState<Record<string, unknown>>({});
   const { result, isRunning, run } = useRun("backprop");
   const [shown, setShown] = useState(1);
+  const [isPlaying, setIsPlaying] = useState(false);
+  const lines = result?.steps.flatMap((steps) => steps.lines.map((line) => ({ title: steps.title, line }))) ?? [];
+  const current = Math.min(shown, lines.length);
   useEffect(() => {
     if (experiment) void run({});
   }, [experiment?.name]);
-  if (!experiment) return null;
-  const lines = result?.steps.flatMap((steps) => steps.lines.map((line) => ({ title: steps.title, line }))) ?? [];
-  const current = Math.min(shown, lines.length);
+  useEffect(() => {
+    if (!isPlaying) return;
+    if (current >= lines.length) return setIsPlaying(false);
+    const timer = setTimeout(() => setShown(current + 1), BEAT_MS);
+    return () => clearTimeout(timer);
+  }, [isPlaying, current, lines.length]);
+  if (!experiment) return <h1>{t("page.backprop")}</h1>;
+  function play(): void {
+    if (!isPlaying && current === lines.length) setShown(1);
+    setIsPlaying(!isPlaying);
+  }
   return (
     <>
       <h1>{t("page.backprop")}</h1>
@@ -34,11 +49,15 @@ export function Backprop() {
         <button type="button" onClick={() => setShown(lines.length)}>
           {t("backprop.all")}
         </button>
+        <button type="button" aria-pressed={isPlaying} onClick={play}>
+          {isPlaying ? t("backprop.stop") : t("backprop.play")}
+        </button>
         <output>
           {current} / {lines.length}
         </output>
       </p>
-      <pre class="arithmetic" aria-live="polite">
+      <Network lines={lines.slice(0, current).map(({ line }) => said(line))} />
+      <pre class="arithmetic" tabIndex={0} aria-live="polite">
         {lines.slice(0, current).map(({ title, line }, place) => (
           <>
             {(place === 0 || lines[place - 1]!.title !== title) && <b>{said(title)}</b>}
@@ -47,6 +66,7 @@ export function Backprop() {
         ))}
       </pre>
       {result && current === lines.length && <Article result={{ ...result, steps: [] }} language={language.value} />}
+      <Gradients />
     </>
   );
 }

@@ -5,6 +5,7 @@ import type { Tensor } from "../safetensors";
 import { steps, trace, type Step } from "../state";
 import { digits } from "../ui/format";
 import { useTensors } from "../ui/load";
+import { Share } from "../ui/share";
 import { Strip } from "../ui/strip";
 import { Sum } from "../ui/sum";
 import { Tokens } from "../ui/tokens";
@@ -23,6 +24,9 @@ export function Flow() {
     <>
       <h1>{t("page.flow")}</h1>
       <p class="lead">{t("flow.lead")}</p>
+      <p class="tools">
+        <Share />
+      </p>
       {found.decoder && (
         <p class="tools">
           {(["token", "target"] as const).map((one) => (

@@ -1,10 +1,11 @@
 /** Experiments: a question, a guess, a run, and what was found. */
 import { useEffect, useState } from "preact/hooks";
-import { getJson, postJson } from "../api";
+import { getJson } from "../api";
 import { language, t } from "../language";
 import { address, param } from "../route";
 import { attempt } from "../state";
 import { Article, type Result } from "../ui/article";
+import { Progress, useWork } from "../ui/work";
 import { said, type Words } from "../ui/words";
 
 export interface Experiment {
@@ -48,7 +49,7 @@ export function Lab() {
 function Run({ experiment }: { experiment: Experiment }) {
   const [guess, setGuess] = useState("");
   const [settings, setSettings] = useState<Record<string, unknown>>({});
-  const { result, isRunning, run } = useRun(experiment.name);
+  const { work, result, isRunning, run } = useRun(experiment.name);
   return (
     <section class="run">
       <h2>{said(experiment.question)}</h2>
@@ -62,6 +63,7 @@ function Run({ experiment }: { experiment: Experiment }) {
           {isRunning ? t("lab.running") : t("lab.run")}
         </button>
       </p>
+      <Progress work={work} />
       {result && guess && <p class="hint">{t("lab.guessed", { guess })}</p>}
       {result && <Article result={result} language={language.value} />}
     </section>
@@ -69,15 +71,9 @@ function Run({ experiment }: { experiment: Experiment }) {
 }
 
 export function useRun(name: string) {
-  const [result, setResult] = useState<Result | null>(null);
-  const [isRunning, setIsRunning] = useState(false);
-  async function run(settings: Record<string, unknown>): Promise<void> {
-    setIsRunning(true);
-    const found = await attempt(postJson<Result>("lab", { name, settings }));
-    setIsRunning(false);
-    if (found) setResult(found);
-  }
-  return { result, isRunning, run };
+  const work = useWork<Result>("lab");
+  const run = (settings: Record<string, unknown>) => work.run({ name, settings });
+  return { work, result: work.found, isRunning: work.share !== null, run };
 }
 
 /** A field for each setting, as JSON; only what was changed is sent. */

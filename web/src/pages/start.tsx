@@ -1,9 +1,11 @@
 /** The first page: a text, what the model makes of it, and the doors to the inside. */
-import { t, type Key } from "../language";
+import { t } from "../language";
 import { address, go } from "../route";
-import { isBusy, meta, trace } from "../state";
-import { percent } from "../ui/format";
+import { meta, trace } from "../state";
+import { Places } from "../ui/bars";
+import { Share } from "../ui/share";
 import { Tokens } from "../ui/tokens";
+import { Tour } from "./tour";
 
 export function Start() {
   const found = trace.value;
@@ -14,31 +16,19 @@ export function Start() {
       <p class="lead">{t("start.lead", { model: meta.value.model })}</p>
       <Tokens tokens={found.tokens} ids={found.ids} onChoose={(token) => go({ token }, "flow")} />
       {found.truncated && <p class="warning">{t("text.truncated", { count: found.tokens.length })}</p>}
-      <div class="places" aria-busy={isBusy.value}>
-        {found.places.map((place) => (
-          <section>
-            <h2>{t(`place.${place.kind}` as Key, { token: place.token ?? "" })}</h2>
-            <ol class="bars">
-              {place.bars.map((bar) => (
-                <li>
-                  <span class="label">{bar.label}</span>
-                  <span class="bar">
-                    <span style={{ width: percent(Math.max(0, Math.min(1, bar.score))) }} />
-                  </span>
-                  <span class="score" data-value={bar.score}>
-                    {percent(bar.score)}
-                  </span>
-                </li>
-              ))}
-            </ol>
-            {place.token !== null && (
-              <a class="next" href={address("attention", { query: place.token })}>
-                {t("start.looked")}
-              </a>
-            )}
-          </section>
-        ))}
-      </div>
+      <Places places={found.places}>
+        {(place) =>
+          place.token !== null && (
+            <a class="next" href={address("attention", { query: place.token })}>
+              {t("start.looked")}
+            </a>
+          )
+        }
+      </Places>
+      <p class="tools">
+        <Share />
+      </p>
+      <Tour />
       <ul class="doors">
         <li>
           <a href={address("flow")}>{t("page.flow")}</a>

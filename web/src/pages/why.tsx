@@ -1,10 +1,10 @@
 /** Why the model answers as it does: what each part of the text, or of the model, is worth to the answer. */
-import { useEffect, useState } from "preact/hooks";
-import { postJson } from "../api";
+import { useEffect } from "preact/hooks";
 import { t } from "../language";
 import { go, param } from "../route";
-import { attempt, pair, text } from "../state";
+import { pair, text } from "../state";
 import { digits, percent } from "../ui/format";
+import { Progress, useWork } from "../ui/work";
 
 const METHODS = ["gradients", "occlusion", "heads", "layers", "rollout", "lens", "tokens"] as const;
 
@@ -31,19 +31,10 @@ interface Explanation {
 
 export function Why() {
   const method = METHODS.find((one) => one === param("method")) ?? "gradients";
-  const [found, setFound] = useState<Explanation | null>(null);
-  const [isRunning, setIsRunning] = useState(false);
+  const work = useWork<Explanation>("why");
   const asked = { text: text.value, pair: pair.value || null, method };
   useEffect(() => {
-    if (!asked.text) return;
-    const controller = new AbortController();
-    setIsRunning(true);
-    attempt(postJson<Explanation>("why", asked, controller.signal)).then((explanation) => {
-      if (controller.signal.aborted) return;
-      setIsRunning(false);
-      setFound(explanation);
-    });
-    return () => controller.abort();
+    if (asked.text) void work.run(asked);
   }, [asked.text, asked.pair, method]);
   return (
     <>
@@ -56,8 +47,8 @@ export function Why() {
           </button>
         ))}
       </p>
-      {isRunning && <p class="hint">{t("lab.running")}</p>}
-      {found && !isRunning && <Shown found={found} />}
+      <Progress work={work} />
+      {work.found && work.share === null && <Shown found={work.found} />}
     </>
   );
 }

@@ -12,7 +12,7 @@ export function Tokens({ tokens, ids, chosen, onChoose }: Props) {
       {tokens.map((token, place) => (
         <li>
           <button type="button" aria-pressed={place === chosen} onClick={() => onChoose?.(place)}>
-            <span>{token}</span>
+            <span data-piece={token}>{token}</span>
             {ids && <small>{ids[place]}</small>}
           </button>
         </li>

@@ -1,0 +1,252 @@
+"""Every digit of the newer pages on screen, in both languages, against float64 NumPy; copied Python runs."""
+
+from collections.abc import Iterator
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassbert as gb
+from glassbert.model_names import model_folder
+from helpers.browsing import LANGUAGES, TEXT, needs_browser, opened, printed_by, show, shown
+from helpers.exact import exact_loss, exact_pass, pieces_of, weights_of
+from helpers.numpy_networks import softmax
+from helpers.small_served import write_small
+from page.conftest import PageClient
+
+pytestmark = needs_browser
+OTHER = "The dog [MASK] on the mat."
+TOKEN = 3
+"""Where the [MASK] is."""
+# The worked network of the documents, to ten digits.
+WORKED = """0.3775 0.3925 0.5932699921 0.5968843783 1.1059059671 1.2249214041 0.7513650696 0.7729284653
+0.2983711088 0.0821670406 0.0826676278 -0.0226025405 -0.0227402422 0.1384985616 -0.0380982365
+0.0363503064 0.0413703226
+0.0004385677 0.0008771355 0.0004977127 0.0009954255 0.0087713547 0.0099542547 0.3589164797 0.4086661861
+0.5113012702 0.5613701211 0.5307507192 0.6190491183 0.1497807161 0.1995614323 0.2497511436 0.2995022873
+0.3456143227 0.3450228726 0.2804714468"""
+COUNTED = "21,635,072 2,048 524,288 22,163,456 4,198,400 4,195,328 12,596,224 302,309,376 324,472,832"
+LABELS = ("bad", "good", "so-so")
+ROWS = [("a b c", "good"), ("x y", "bad"), ("今 天 好", "so-so"), ("d e f g", "bad")]
+
+
+def test_copied_python_computes_every_kind_of_figure(
+    page: PageClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = gb.load("demo")
+    monkeypatch.setattr(gb, "load", lambda _: model)
+    answer = page.post("api/trace", {"text": TEXT, "pair": "It slept."}).json()
+    steps = [
+        step
+        for step in answer["graph"]
+        if step["formula"] and not step["name"].startswith(("enc.2", "enc.3"))
+    ]
+    num_run = 0
+    for step in steps:
+        place = ",".join(str(size - 1) for size in step["shape"])
+        cell = page.get(f"api/trace/{answer['id']}/cell?name={step['name']}&index={place}").json()
+        by_hand, recorded = printed_by(cell["python"])
+        assert isclose(by_hand, recorded, rel_tol=1e-3, abs_tol=1e-5), step["name"]
+        assert isclose(recorded, cell["value"], rel_tol=1e-6), step["name"]
+        num_run += 1
+    assert num_run >= 45
+
+
+@pytest.fixture(scope="module")
+def exact() -> dict[str, np.ndarray]:
+    return exact_pass(TEXT)
+
+
+def numbers(tab: Any, selector: str) -> list[float]:
+    tab.wait_for_selector(selector)
+    return [shown(one.inner_text()) for one in tab.query_selector_all(selector)]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_digit_of_the_first_minute_is_right(
+    tab: Any, address: str, language: str, exact: dict[str, np.ndarray]
+) -> None:
+    size = len(exact["emb.sum"])
+    show(tab, address, "start", language, step=0)
+    last = exact["enc.3.attn.probs"].reshape(-1, size, size).mean(axis=0)[TOKEN]
+    assert numbers(tab, "[data-tour=looked] small") == pytest.approx(last.tolist(), abs=6e-4)
+    logits = exact["head.mlm.logits"][0]
+    best = np.sort(softmax(logits))[::-1][:5]
+    assert numbers(tab, ".places .score") == pytest.approx((100 * best).tolist(), abs=0.051)
+    show(tab, address, "start", language, step=1)
+    parts = ("emb.token", "emb.segment", "emb.position", "emb.sum")
+    rows = [exact[name][TOKEN, column] for name in parts for column in range(8)]
+    assert numbers(tab, "[data-tour=added] td") == pytest.approx(rows, abs=6e-5)
+    show(tab, address, "start", language, step=2)
+    raw, scores, probs = (
+        exact[f"enc.0.attn.{kind}"].reshape(-1, size, size)[0, TOKEN] for kind in ("raw", "scores", "probs")
+    )
+    value = exact["enc.0.attn.v"][:, 0]
+    table = np.stack([raw, scores, probs, value, probs * value], axis=1)
+    found = numbers(tab, "[data-tour=met] tbody td")
+    assert found == pytest.approx(table.flatten().tolist(), rel=2e-3, abs=6e-5)
+    context = exact["enc.0.attn.context"][TOKEN, 0]
+    assert numbers(tab, "[data-tour=met] tfoot td") == pytest.approx([context], abs=6e-5)
+    show(tab, address, "start", language, step=3)
+    hidden = np.where(np.arange(size) > TOKEN, -np.inf, scores)
+    table = np.stack([probs, hidden, softmax(hidden[None])[0]], axis=1)
+    found = numbers(tab, "[data-tour=hidden] tbody td")
+    assert found == pytest.approx(table.flatten().tolist(), rel=2e-3, abs=6e-5)
+    assert "324,472,832" in tab.inner_text(".tour")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_distance_of_two_texts_is_right(
+    tab: Any, address: str, language: str, exact: dict[str, np.ndarray]
+) -> None:
+    show(tab, address, "compare", language, other=OTHER, all=1, tensor="enc.1.attn.probs", head=2)
+    tab.wait_for_selector(".bars.named .score")
+    second, num_compared = exact_pass(OTHER), 0
+    for bar in tab.query_selector_all(".bars.named li"):
+        name = bar.query_selector(".label").inner_text()
+        if name not in exact:
+            continue
+        norm = max(np.linalg.norm(exact[name]), np.linalg.norm(second[name]))
+        expected = np.linalg.norm(exact[name] - second[name]) / norm if norm else 0.0
+        assert isclose(
+            shown(bar.query_selector(".score").inner_text()), expected, rel_tol=2e-3, abs_tol=6e-5
+        ), name
+        num_compared += 1
+    assert num_compared > 60
+    tab.click("figure.matrix button")
+    size = len(exact["emb.sum"])
+    heads = [one["enc.1.attn.probs"].reshape(-1, size, size)[2] for one in (exact, second)]
+    same = [place for place in range(size) if place != 2]  # all tokens but the animal
+    expected = (heads[1] - heads[0])[np.ix_(same, same)].flatten().tolist()
+    assert numbers(tab, "figure.matrix tbody td") == pytest.approx(expected, rel=2e-2, abs=6e-5)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_cosine_of_the_neighbours_is_right(tab: Any, address: str, language: str) -> None:
+    number = pieces_of(model_folder("demo")).index("river")
+    show(tab, address, "words", language, piece=number)
+    table = weights_of(model_folder("demo"))["bert.embeddings.word_embeddings.weight"]
+    cosines = table @ table[number] / np.linalg.norm(table, axis=1) / np.linalg.norm(table[number])
+    cosines[[number, *range(5)]] = -1
+    assert numbers(tab, "aside .score") == pytest.approx(np.sort(cosines)[::-1][:20].tolist(), abs=6e-5)
+    found = printed_by(tab.text_content("aside details.python pre"))
+    assert found == [pytest.approx(cosines.max())]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_gradients_on_screen_are_slopes_of_the_loss(
+    tab: Any, address: str, language: str, exact: dict[str, np.ndarray]
+) -> None:
+    show(tab, address, "backprop", language, weight="encoder.blocks.1.attention.value.weight")
+    right = pieces_of(model_folder("demo"))[int(exact["head.mlm.logits"][0].argmax())]
+    loss = float(exact_pass(TEXT, right)["mlm_loss"])
+    assert numbers(tab, ".gradients .total b") == [pytest.approx(loss, abs=1e-5)]
+    tab.wait_for_selector(".gradients td .slope")
+    rows, columns = (
+        [int(one.inner_text()) for one in tab.query_selector_all(f".gradients {part}")]
+        for part in ("tbody th", "thead th")
+    )
+    weights, name = weights_of(model_folder("demo")), "bert.encoder.layer.1.attention.self.value.weight"
+    shown_weights, slopes = (
+        np.reshape(numbers(tab, f".gradients td span{kind}"), (8, 8)) for kind in (":not(.slope)", ".slope")
+    )
+    assert np.allclose(shown_weights, weights[name][np.ix_(rows, columns)], atol=6e-5)
+    for i in range(0, 8, 3):
+        found = []
+        for step in (1e-5, -1e-5):
+            weights[name][rows[i], columns[i]] += step
+            found.append(float(exact_pass(TEXT, right, weights)["mlm_loss"]))
+            weights[name][rows[i], columns[i]] -= step
+        assert isclose((found[0] - found[1]) / 2e-5, slopes[i, i], rel_tol=5e-3, abs_tol=6e-5)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_tables_of_the_documents_are_on_screen(tab: Any, address: str, language: str) -> None:
+    show(tab, address, "backprop", language)
+    tab.wait_for_selector("pre.arithmetic .newest")
+    tab.click(".tools button:nth-of-type(4)")
+    told = tab.inner_text("main")
+    assert [figure for figure in WORKED.split() if figure not in told] == []
+    drawn = tab.text_content("svg.network")
+    assert "0.7284" in drawn  # output 1 after the step
+    assert "0.0822" in drawn  # the slope at w5
+    show(tab, address, "anatomy", language, source="bert-large-zh")
+    tab.wait_for_selector("tfoot")
+    told = tab.inner_text("main")
+    assert [figure for figure in COUNTED.split() if figure not in told] == []
+
+
+def test_play_shows_one_line_after_the_other(tab: Any, address: str) -> None:
+    show(tab, address, "backprop")
+    tab.wait_for_selector("pre.arithmetic .newest")
+    tab.click(".tools button:nth-of-type(5)")
+    tab.wait_for_selector("pre.arithmetic div:nth-of-type(3).newest")
+    tab.click(".tools button:nth-of-type(5)")
+    count = len(tab.query_selector_all("pre.arithmetic div"))
+    tab.wait_for_timeout(1200)
+    assert len(tab.query_selector_all("pre.arithmetic div")) == count
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_attention_between_words_adds_up_their_tokens(tab: Any, address: str, language: str) -> None:
+    text = "我喜欢北京大学的[MASK]。"
+    show(tab, address, "attention", language, text=text, layer=1, head=0, words=1)
+    tab.wait_for_selector("figure.matrix button")
+    tab.click("figure.matrix button")
+    groups = [[0], [1], [2, 3], [4, 5, 6, 7], [8], [9], [10], [11]]
+    exact = exact_pass(text)["enc.1.attn.probs"].reshape(-1, 12, 12)[0]
+    expected = [exact[np.ix_(a, b)].sum() / len(a) for a in groups for b in groups]
+    assert numbers(tab, "figure.matrix tbody td") == pytest.approx(expected, rel=2e-3, abs=6e-5)
+
+
+def test_the_page_is_saved_as_one_file(tab: Any, address: str, tmp_path: Path) -> None:
+    show(tab, address, "flow")
+    tab.wait_for_selector("a[download]")
+    with tab.expect_download() as saved:
+        tab.click("a[download]")
+    saved.value.save_as(tmp_path / "one.html")
+    written = (tmp_path / "one.html").read_text(encoding="utf-8")
+    assert len(written) <= 5_000_000
+    assert "[MASK]" in written
+
+
+@pytest.fixture(scope="module")
+def data_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    folder = tmp_path_factory.mktemp("data")
+    write_small("classify", folder / "model")
+    lines = "".join(f"{text}\t{label}\n" for text, label in ROWS)
+    (folder / "dev.tsv").write_text(f"text\tlabel\n{lines}", encoding="utf-8")
+    with opened(folder / "model", "--data", folder / "dev.tsv", "--compare", folder / "model") as found:
+        yield found, folder / "model"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_loss_of_your_data_is_right_and_opens_the_text(
+    browser: Any, data_address: tuple[str, Path], language: str
+) -> None:
+    address, folder = data_address
+    tab = browser.new_page()
+    show(tab, address, "data", language)
+    tab.wait_for_selector(".judged li")
+    expected = {
+        text: exact_loss(folder, ["[CLS]", *text.split(), "[SEP]"], LABELS.index(label))
+        for text, label in ROWS
+    }
+    found = {}
+    for row in tab.query_selector_all(".judged li"):
+        text = row.query_selector("q").inner_text().strip("“”")
+        found[text] = float(row.query_selector(".judgement b").inner_text().split()[-1])
+    assert found == pytest.approx(expected, abs=6e-5)
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    worst = max(expected, key=lambda text: expected[text])
+    tab.click(".judged li:first-child a >> nth=0")
+    tab.wait_for_selector(".stage .digits")
+    assert worst.split()[0] in tab.inner_text(".tokens")
+    tab.go_back()
+    tab.wait_for_selector(".judged li")
+    tab.click(".judged li:first-child a >> nth=2")  # its gradients, with the right label
+    loss = shown(tab.wait_for_selector(".gradients .total b").inner_text())
+    assert isclose(loss, expected[worst], abs_tol=1e-5)
+    tab.close()

@@ -1,0 +1,122 @@
+"""The package as a stranger gets it: built with the page, installed without Node, and the page works.
+
+pytest -m slow tests/page/test_wheel.py     minutes; installs torch into an empty environment
+"""
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from glassbert.errors import UserError
+from glassbert.page import files as page_files
+from glassbert.page.server import PageBackend
+from glassbert.serve.http.log import Log
+from helpers.browsing import needs_browser
+
+ROOT = Path(__file__).parents[2]
+INDEX = "glassbert/web/index.html"
+NODE = {"node", "nodejs", "npm", "npx", "corepack"}
+TESTS = ("tests/page/test_browser.py", "tests/page/test_gates.py")
+
+
+def test_without_the_page_open_says_in_one_line_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(page_files, "files", lambda _: tmp_path)
+    with pytest.raises(UserError, match="built without Node.js; install a wheel") as told:
+        PageBackend("demo", Log())
+    assert "\n" not in str(told.value)
+
+
+def path_without_node(folder: Path) -> str:
+    """Return a PATH that has everything but Node."""
+    folder.mkdir()
+    for place in ("/usr/local/bin", "/usr/bin", "/bin"):
+        for program in Path(place).iterdir() if Path(place).is_dir() else ():
+            if program.name not in NODE and not (folder / program.name).exists():
+                (folder / program.name).symlink_to(program)
+    return str(folder)
+
+
+def run(*command: object, **environment: str) -> str:
+    """Run a program in the root of the repository; it must end well."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=ROOT,
+        env={**kept, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    return done.stdout
+
+
+def new_environment(folder: Path) -> Path:
+    """Return the python of a new, empty environment."""
+    run(sys.executable, "-m", "venv", folder)
+    return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Wheel and sdist of this tree, with the page."""
+    folder = tmp_path_factory.mktemp("built")
+    python = new_environment(folder / "builder")
+    run(python, "-m", "pip", "install", "--quiet", "hatchling>=1.27")
+    run(python, "-m", "hatchling", "build", "-d", folder / "dist")
+    return folder / "dist"
+
+
+@pytest.mark.slow
+def test_wheel_and_sdist_carry_the_page_and_nothing_of_node(built: Path) -> None:
+    (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
+    inside = zipfile.ZipFile(wheel).namelist()
+    assert INDEX in inside
+    assert any(name.endswith(".js") for name in inside)
+    assert not [name for name in inside if name.endswith((".tsx", ".ts")) or "node_modules" in name]
+    with tarfile.open(sdist) as archive:
+        names = [name.partition("/")[2] for name in archive.getnames()]
+    assert f"src/{INDEX}" in names
+    assert "web/src/main.tsx" in names
+    assert not [name for name in names if "node_modules" in name]
+
+
+@pytest.mark.slow
+def test_the_package_is_built_and_installed_where_node_is_missing(built: Path, tmp_path: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    for path in sorted((source / "src/glassbert/web").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    path = path_without_node(tmp_path / "bin")
+    python = built.parent / "builder/bin/python"
+    command = [str(python), "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")]
+    done = subprocess.run(command, cwd=source, env={"PATH": path}, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "the page is left out" in done.stderr
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    assert INDEX not in zipfile.ZipFile(wheel).namelist()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(*needs_browser[0].args, **needs_browser[0].kwargs)
+def test_the_installed_wheel_passes_the_browser_tests_without_node(built: Path, tmp_path: Path) -> None:
+    python = new_environment(tmp_path / "venv")
+    (wheel,) = built.glob("*.whl")
+    install = (python, "-m", "pip", "install", "--quiet", "-c", "constraints.txt")
+    run(*install, f"{wheel}[serve,zh]", "pytest", "playwright", "hypothesis")
+    path = f"{python.parent}{os.pathsep}{path_without_node(tmp_path / 'bin')}"
+    assert subprocess.run(["sh", "-c", "command -v node npm"], env={"PATH": path}).returncode
+    where = run(python, "-c", "import glassbert; print(glassbert.__file__)", PATH=path)
+    assert str(tmp_path / "venv") in where
+    told = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, PATH=path)
+    assert "passed" in told
+    assert "skipped" not in told
