@@ -21,6 +21,7 @@ from glassbert.glassbox.parameter_table import Group, Row
 from glassbert.glassbox.translator_table import LstmTable, TransformerTable
 from glassbert.glassbox.verify import StoredShapes, read_stored_shapes, verify
 from glassbert.heads import Part
+from glassbert.interop.config_keys import QUANTISATION
 from glassbert.interop.families import family_of
 from glassbert.model_names import model_folder
 from glassbert.storage import read_json
@@ -102,6 +103,7 @@ def params_of_shape(shape: BertConfig, *, language: Language = "en") -> Accounti
 
 def _of_config_file(path: Path, language: Language) -> Accounting:
     data = read_json(path)
+    data.pop(QUANTISATION, None)  # says how weights are stored, not how many there are
     config, notes = family_of(data).read_config(data, str(path))
     # Without these a file describes an encoder, as a preset does, and not what sits on it.
     is_whole_model = bool(data.get("architectures")) or "has_pooler" in data

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,11 +74,11 @@ def read_stored_shapes(found: "ModelFolder") -> StoredShapes:
 def _task_weights(folder: Path) -> tuple[str, ...]:
     # These import torch, which no other source of a table has to wait for.
     from glassbert.interop.companions import TASK_WEIGHTS
-    from glassbert.interop.weights import read_file
+    from glassbert.interop.safetensors_file import SafetensorsFile
 
     if not (folder / TASK_WEIGHTS).is_file():
         return ()
-    number = sum(tensor.numel() for _, tensor in read_file(folder / TASK_WEIGHTS))
+    number = sum(map(prod, SafetensorsFile(folder / TASK_WEIGHTS).shapes.values()))
     return (f"{TASK_WEIGHTS} holds {number:,} more, the task's own; they are not counted.",)
 
 

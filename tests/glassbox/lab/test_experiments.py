@@ -1,17 +1,24 @@
 """Small forms of the experiments: direction and interval of what they find."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 import glassbert as gb
 from glassbert.errors import UserError
+from glassbert.glassbox.lab.bottleneck import middle_pairs
 from glassbert.glassbox.lab.estimate import Estimate
+from glassbert.glassbox.lab.heads import distance
 from glassbert.glassbox.lab.masks import SCHEMES, measure
 from glassbert.glassbox.lab.reader import Reader, ReaderSettings, Variant, learn
 from glassbert.glassbox.lab.result import Result
-from glassbert.glassbox.lab.small_language import VOCABULARY, LanguageSettings, pretrain, sentences
+from glassbert.glassbox.lab.seq2seqs import LengthsSettings, learn_by_length
+from glassbert.glassbox.lab.small_language import VOCABULARY, pretrain, sentences
 from glassbert.glassbox.lab.toys import NO_LABEL, TOYS
+from glassbert.glassbox.lab.training import TrainingSettings
+from helpers.oracles import small_tokenizer
 from helpers.small_model import small_folder
 
 
@@ -48,6 +55,7 @@ def test_the_variance_of_a_dot_product_is_d_k_and_one_with_the_scale(
     assert verdicts(result)[2] == "holds"
     assert result.seeds == (0, 1, 2)
     assert verdicts(result)[3] == "does not hold", "fresh weights of deviation 0.02 give tiny scores"
+    assert verdicts(result)[4] == "does not hold", "queries and keys come from different matrices"
 
 
 def test_one_matrix_moves_every_position() -> None:
@@ -73,7 +81,8 @@ def test_only_attention_lets_tokens_depend_on_each_other_and_only_decoding_loops
     calls = {row[0].en: row[1:] for row in result.tables[0].rows}
     assert calls["encoder: feed-forward"] == (1, 4, 1, 4)
     assert calls["decoder: self-attention"] == (1, 6, 6, 1)
-    assert verdicts(result) == ["holds", "holds", "does not hold", "holds", "holds"]
+    hidden, no_longer = "does not hold", "does not hold"
+    assert verdicts(result) == ["holds", "holds", hidden, "holds", "holds", "holds", no_longer]
 
 
 def test_without_residuals_gradients_fade_and_without_norm_variance_grows() -> None:
@@ -96,6 +105,38 @@ def test_attention_without_matrices_for_its_scores_copies_worse_than_with_all_th
     )
     assert full.accuracy > bare.accuracy + 0.2
     assert full.num_parameters - bare.num_parameters == 2 * (32 * 32 + 32)
+
+
+def test_many_heads_read_four_places_that_one_head_mixes_up() -> None:
+    settings = ReaderSettings(num_steps=150)
+    one, many = (learn(TOYS["neighbours"], Variant(num_heads=count), settings, 0) for count in (1, 8))
+    assert many.accuracy > one.accuracy + 0.2
+    assert many.num_parameters == one.num_parameters
+
+
+def test_the_distance_of_heads_is_the_share_of_attention_that_they_do_not_have_in_common() -> None:
+    left, right, both = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]), torch.tensor([[0.5, 0.5]])
+    assert distance(torch.stack([left, left])) == 0.0
+    assert distance(torch.stack([left, right])) == 1.0
+    assert distance(torch.stack([left, right, both])) == pytest.approx((1 + 0.5 + 0.5) / 3)
+
+
+def test_heads_say_what_their_parameters_and_their_output_matrix_are(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    model = str(small_folder(tmp_path_factory.mktemp("model") / "bert"))
+    result = gb.lab("heads", **FEW, num_heads=[1, 4], model=model, text="a b c")
+    assert verdicts(result)[2:] == ["holds", "does not hold"]
+    attention = gb.load(model, gb.Model).network.encoder.blocks[0].attention
+    output = sum(one.numel() for one in attention.output.parameters())
+    assert f"{output:,} of {4 * output:,} parameters" in result.claims[-1].found.en
+
+
+def test_a_single_head_cannot_be_compared(tmp_path: Path) -> None:
+    shape = gb.BertConfig(vocab_size=60, hidden_size=8, num_attention_heads=1, intermediate_size=8)
+    gb.Model(gb.new_bert(gb.ModelConfig(encoder=shape), seed=0), small_tokenizer(60)).save(tmp_path / "one")
+    with pytest.raises(UserError, match="its blocks have one head; expected several"):
+        gb.lab("heads", model=str(tmp_path / "one"), text="a b")
 
 
 def test_shared_projections_give_symmetric_scores_and_removed_ones_take_the_input() -> None:
@@ -148,7 +189,9 @@ def test_the_answers_of_a_toy_can_be_found_in_its_sequence(name: str) -> None:
                 "previous": lambda row=row, place=place: row[place - 1],
                 "induction": lambda row=row, place=place: row[row.index(row[place]) + 1],
                 "brackets": lambda row=row, place=place: opener(row, place),
-                "neighbours": lambda row=row, place=place: 4 * row[place - 1] + row[place + 1],
+                "neighbours": lambda row=row, place=place: (
+                    27 * row[place - 2] + 9 * row[place - 1] + 3 * row[place + 1] + row[place + 2]
+                ),
             }[name]()
             assert answers[place] == expected
     if name == "brackets":
@@ -171,7 +214,7 @@ def test_the_same_seeds_give_the_same_numbers(name: str) -> None:
 
 
 def test_words_that_stay_as_they_are_teach_to_say_the_word_that_is_there() -> None:
-    settings = LanguageSettings(num_steps=60)
+    settings = TrainingSettings(num_steps=60)
     kept, hidden = (
         measure(pretrain(settings, 0, masking=SCHEMES[name]))["identity"] for name in ("80/0/20", "100/0/0")
     )
@@ -198,10 +241,25 @@ def test_an_lstm_waits_and_forgets_where_a_transformer_does_not() -> None:
     assert max(sizes) < 1.15 * min(sizes)
 
 
-def test_the_bottleneck_measures_every_network_by_length() -> None:
-    result = gb.lab("bottleneck", hidden_size=8, num_steps=2, num_pairs=4, lengths=[2, 3])
+@pytest.mark.parametrize("name", ["bottleneck", "recall"])
+def test_every_network_is_measured_by_length(name: str) -> None:
+    result = gb.lab(name, hidden_size=8, num_steps=2, num_sequences=4, lengths=[2, 3])
     assert [len(row) for row in result.tables[0].rows] == [2 + 2] * 3
     assert result.seeds == (0, 1)
+
+
+def test_the_word_to_recall_is_in_the_middle_and_like_no_other() -> None:
+    source, target, expected = middle_pairs(torch.Generator().manual_seed(0), 50, 9)
+    assert torch.equal(source[:, 4:5], expected)
+    assert target.tolist() == [[0]] * 50
+    others = torch.cat([source[:, :4], source[:, 5:]], dim=1)
+    assert others.max() < expected.min()
+    assert expected.unique().numel() == 4
+
+
+def test_an_lstm_learns_to_carry_one_word_over_sixteen() -> None:
+    settings = LengthsSettings(lengths=(4, 32), num_steps=60)
+    assert learn_by_length(settings, "lstm", middle_pairs, 0)[32] > 0.9
 
 
 @pytest.mark.slow
@@ -209,8 +267,12 @@ def test_the_bottleneck_measures_every_network_by_length() -> None:
     ("name", "statement"),
     [
         ("projections", "(V), removed: Q and K are x does as well as (Q, K, V)."),
+        ("heads", "Many heads do better than one at equal parameters (four neighbours)."),
         ("order", "Without positions attention cannot know the order (previous token)."),
         ("masks", "If kept words are never wrong, the model gets lazy and copies what it sees."),
+        ("pairs", "A model can learn whether B belongs to A."),
+        ("pairs", "NSP is needed to understand how two sentences relate."),
+        ("recall", "Attention gets at far words without that loss."),
         ("bottleneck", "A source squeezed into one vector loses information as it gets longer."),
     ],
 )

@@ -78,6 +78,15 @@ def test_a_result_can_be_saved_read_and_shown_again(tmp_path: Path) -> None:
     assert repr(result).startswith("Result('waves', claims: 1 holds")
 
 
+def test_text_names_the_settings_that_were_changed() -> None:
+    assert (
+        "Settings: num_features=4, num_positions=20"
+        in gb.lab("waves", num_features=4, num_positions=20).text()
+    )
+    assert "Settings" not in gb.lab("waves").text()
+    assert "设置: scales=[1.0]" in gb.lab("saturation", scales=[1]).text("zh")
+
+
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"a": 1}')
     with pytest.raises(DataError, match="not a result of the lab"):

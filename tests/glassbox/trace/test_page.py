@@ -79,6 +79,13 @@ def test_a_page_of_a_large_trace_shows_parts_and_stays_small(monkeypatch: pytest
     assert re.search(r"the first \d+ of 34", html)
 
 
+def test_a_long_text_does_not_fill_the_page() -> None:
+    html = pages.page(bert().trace("a b " * 5000, "c d " * 5000))
+    assert "a b a b  ..." in html
+    assert html.count("a b ") == pages.NUM_CHARACTERS_SHOWN // 4 + 15  # the title has the first 60 characters
+    assert html.count("c d ") == pages.NUM_CHARACTERS_SHOWN // 4
+
+
 def test_nothing_in_a_text_can_become_markup(tmp_path: Path) -> None:
     text = '<script>alert(1)</script> & "a" [MASK]'
     trace = bert("mlm").trace(text, grad=True)

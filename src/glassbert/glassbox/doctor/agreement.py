@@ -9,20 +9,21 @@ from torch import Tensor
 from glassbert.config import LstmConfig
 from glassbert.glassbox.doctor.probes import Probe, still
 from glassbert.glassbox.doctor.verdict import Verdict
+from glassbert.inference.devices import PrecisionName
 from glassbert.inference.model import Model
 from glassbert.inference.translator import Translator
 from glassbert.model.layout import Batch
 from glassbert.model.tap import Tap
 
-TOLERANCE, ROUGH_TOLERANCE = 1e-3, 0.1
-"""How far two ways to compute may be apart, as a share of the largest number: in float32, in less."""
+TOLERANCES: dict[PrecisionName, float] = {"float32": 1e-3, "bfloat16": 0.1, "int8": 0.25}
+"""How far two ways to compute may be apart, as a share of the largest number."""
 MOST_DROPOUT = 0.5
 
 
 @torch.no_grad()
 def check_agreement(model: Model | Translator, probe: Probe) -> Iterator[Verdict]:
     """Yield the verdicts on one model."""
-    network, limit = still(model.network), TOLERANCE if model.precision == "float32" else ROUGH_TOLERANCE
+    network, limit = still(model.network), TOLERANCES[model.precision]
     fast = model.engine if isinstance(model, Model) else network
     together = probe.run(fast, probe.batch())
     if not all(torch.isfinite(one).all() for one in together):
@@ -41,6 +42,7 @@ def check_agreement(model: Model | Translator, probe: Probe) -> Iterator[Verdict
     )
     alone = [probe.run(fast, probe.batch([one]))[0] for one in probe.ids]
     advice = "do not trust answers of a batch; report it"
+    limit = 0.0 if model.precision == "int8" and isinstance(model, Model) else limit  # the same bits
     yield _judged("batch=single", together, alone, limit, "a batch and single texts", advice)
     yield _padding(probe, fast, together, limit)
     yield _training(model, probe)

@@ -14,8 +14,10 @@ from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.translator import Translator
+from glassbert.model.torch_state import in_own_state
 
 
+@in_own_state
 def doctor(
     model: str | Path | Model | Translator,
     data: str | Path | None = None,

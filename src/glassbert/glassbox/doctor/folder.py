@@ -16,8 +16,9 @@ from glassbert.inference.model import Model
 from glassbert.inference.translator import Translator
 from glassbert.interop.families import OWN, family_of
 from glassbert.interop.family import Config, Family
+from glassbert.interop.safetensors_file import SafetensorsFile
 from glassbert.interop.stored import StoredModel, find_stored
-from glassbert.interop.weights import read_file, weight_files
+from glassbert.interop.weights import weight_files
 from glassbert.model_names import model_folder
 from glassbert.text.vocabulary import SPECIALS
 from glassbert.text.wordpiece.tokenizer import Tokenizer
@@ -100,11 +101,11 @@ def _facts(
 
 def _tensors(folder: Path, stored: StoredModel | None) -> Iterator[tuple[str, Tensor]]:
     """Yield the tensors of a folder one by one."""
-    if stored is not None and stored.kind != "safetensors":
+    if stored is not None and (stored.kind != "safetensors" or stored.is_compressed):
         yield from stored.tensors.items()
         return
     for path in weight_files(folder):
-        yield from read_file(path)
+        yield from SafetensorsFile(path).items()
 
 
 def _config(

@@ -42,8 +42,7 @@ LOST_DIGIT = (0.751365095, 0.7513650695)
 SLIP = Words("d loss/d w5 = 0.0821670349.", "d loss/d w5 = 0.0821670349。")
 SLIP_FOUND = Words(
     "it is {exact:.10f}. In output1*(1-output1) the article writes 0.751365095: a digit of 0.7513650695 was "
-    "lost, "
-    "and that gives {wrong:.10f}. What follows from it is off by up to 1e-8",
+    "lost, and that gives {wrong:.10f}. What follows from it is off by up to 1e-8",
     "应为 {exact:.10f}。文章在 output1*(1-output1) 里写成 0.751365095，0.7513650695 丢了一位数字，"
     "由此得到 {wrong:.10f}；往后的数最多差 1e-8",
 )

@@ -160,8 +160,7 @@ STAGES = (
 )
 MEANING = Words(
     "The loss goes from {before:.10f} to {after:.10f}. Each gradient is a product along the way from the "
-    "loss "
-    "to its weight, summed where ways join. By hand and by autograd the gradients differ by at most "
+    "loss to its weight, summed where ways join. By hand and by autograd the gradients differ by at most "
     "{worst:.1e}.",
     "损失从 {before:.10f} 变为 {after:.10f}。每个梯度都是从损失到该权重沿途各项的乘积，路径汇合处相加。"
     "手算与自动求导的梯度最多相差 {worst:.1e}。",
@@ -304,9 +303,8 @@ EXPERIMENTS = {
     "backprop": Experiment(
         theory=Words(
             "Forward, a unit adds up its inputs times its weights and a bias, and applies the activation. "
-            "Back, the "
-            "chain rule multiplies the derivatives along each way from the loss to a weight and adds up the "
-            "ways.",
+            "Back, the chain rule multiplies the derivatives along each way from the loss to a weight and "
+            "adds up the ways.",
             "前向：每个单元把输入乘以权重相加，再加偏置，然后过激活函数。反向："
             "链式法则把从损失到权重的每条路径上的"
             "导数相乘，再把各条路径相加。",

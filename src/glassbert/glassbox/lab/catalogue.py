@@ -99,7 +99,7 @@ CATALOGUE = {
         ),
     ),
     "heads": Entry(
-        "projections",
+        "heads",
         Words(
             "What do many heads give that one does not, at equal parameters?",
             "参数相同，多个头比一个头好在哪里？",
@@ -138,6 +138,13 @@ CATALOGUE = {
         Words(
             "How do a Transformer and an LSTM differ in dependent steps, time and reach?",
             "Transformer 与 LSTM 在等待步数、时间和距离上有什么不同？",
+        ),
+    ),
+    "recall": Entry(
+        "bottleneck",
+        Words(
+            "How far away may a word be that a Transformer or an LSTM still finds?",
+            "隔多远的词，Transformer 和 LSTM 还找得到？",
         ),
     ),
     "bottleneck": Entry(

@@ -21,6 +21,7 @@ from glassbert.model.attention import Attention
 from glassbert.model.block import FeedForward, Sublayer, layer_norm
 from glassbert.model.init import initialise_evenly
 from glassbert.model.layout import Layout
+from glassbert.progress import each
 from glassbert.ranges import Range
 
 NormPlace = Literal["post", "pre", "none"]
@@ -126,12 +127,9 @@ def _log(value: float) -> float:
 
 MEANING = Words(
     "Without residuals, attention averages until all tokens are the same: what tells them apart is "
-    "10^{0:.0f} of "
-    "the output. The gradient that reaches the input has then shrunk {1:.0f} orders of magnitude "
-    "more, unless a "
-    "LayerNorm scales it up again. Without LayerNorm the variance grows by {2:.1f} orders of "
-    "magnitude through "
-    "{3} blocks. Deep stacks need both.",
+    "10^{0:.0f} of the output. The gradient that reaches the input has then shrunk {1:.0f} orders of "
+    "magnitude more, unless a LayerNorm scales it up again. Without LayerNorm the variance grows by {2:.1f} "
+    "orders of magnitude through {3} blocks. Deep stacks need both.",
     "去掉残差，注意力不断取平均，直到所有 token 都一样：token 间的差异只占输出的 10^{0:.0f}。"
     "传到输入的梯度也多缩小 {1:.0f} 个数量级，除非 LayerNorm 又把它放大。"
     "去掉 LayerNorm，方差在 {3} 个 block 里增长 {2:.1f} 个数量级。深的堆叠两者都需要。",
@@ -141,7 +139,10 @@ MEANING = Words(
 def run(settings: DepthSettings) -> Report:
     """Measure every variant with every seed."""
     seeds = tuple(range(settings.num_seeds))
-    found = {name: [measure(settings, variant, seed) for seed in seeds] for name, variant in VARIANTS.items()}
+    found = {
+        name: [measure(settings, variant, seed) for seed in each(seeds)]
+        for name, variant in each(tuple(VARIANTS.items()))
+    }
     growth = {
         name: [_log(one.variances[-1] / one.variances[0]) for one in flows] for name, flows in found.items()
     }
@@ -241,8 +242,7 @@ EXPERIMENTS = {
     "depth": Experiment(
         theory=Words(
             "x + f(x) lets a gradient pass by f unchanged; f(x) alone multiplies it by the slope of f at "
-            "every block. "
-            "Sums of random values grow with each block unless something scales them back.",
+            "every block. Sums of random values grow with each block unless something scales them back.",
             "x + f(x) 让梯度绕过 f 原样通过；只有 f(x) 时，每个 block 都要乘一次 f 的斜率。"
             "随机值不断相加会越来越大，除非有东西把它缩回去。",
         ),

@@ -21,6 +21,7 @@ from glassbert.glassbox.lab.words import Words
 from glassbert.model.init import new_transformer
 from glassbert.model.layout import Batch
 from glassbert.model.seq2seq import Transformer
+from glassbert.progress import each
 from glassbert.ranges import Range
 
 VOCAB_SIZE = 50
@@ -135,12 +136,10 @@ def measure(settings: ForcingSettings, length: int, seed: int) -> Timing:
 
 
 MEANING = Words(
-    "The three ways give the same logits: the look-ahead mask makes one pass do what the steps do. "
-    "One pass over "
-    "{} tokens takes {:.1f} times less than as many steps, because the steps wait for each other. "
-    "Reading the "
-    "whole prefix again at each step costs more still, and is never needed: keys and values can be "
-    "kept.",
+    "The three ways give the same logits: the look-ahead mask makes one pass do what the steps do. One pass "
+    "over {} tokens takes {:.1f} times less than as many steps, because the steps wait for each other. "
+    "Reading the whole prefix again at each step costs more still, and is never needed: keys and values can "
+    "be kept.",
     "三种方式给出同样的 logits：前瞻掩码使一次前向等于逐步计算。{} 个 token 一次算完，比逐步算快 "
     "{:.1f} 倍，"
     "因为各步要互相等待。每步都重读整个前缀更慢，而且没有必要：键和值可以留着用。",
@@ -150,7 +149,9 @@ MEANING = Words(
 def run_forcing(settings: ForcingSettings) -> Report:
     """Compare the three ways for each length."""
     seeds = tuple(range(settings.num_seeds))
-    found = {length: [measure(settings, length, seed) for seed in seeds] for length in settings.lengths}
+    found = {
+        length: [measure(settings, length, seed) for seed in each(seeds)] for length in each(settings.lengths)
+    }
 
     def seconds(length: int, name: str) -> Estimate:
         return Estimate.of([1000 * one.seconds[name] for one in found[length]])
@@ -211,8 +212,7 @@ EXPERIMENTS = {
     "forcing": Experiment(
         theory=Words(
             "With the look-ahead mask, the state behind a token depends only on that token and those before "
-            "it. It is the "
-            "same whether what follows is there or not.",
+            "it. It is the same whether what follows is there or not.",
             "有了前瞻掩码，一个 token 处的状态只取决于它自己和前面的 token，后面有没有内容都一样。",
         ),
         settings=ForcingSettings,

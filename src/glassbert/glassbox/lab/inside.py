@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import cast
 
-import torch
 from torch import Tensor
 
 from glassbert.errors import UserError
@@ -11,6 +10,7 @@ from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.model.bert import Bert
 from glassbert.model.block import Block
+from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
 from glassbert.model.tap import Tap
 
@@ -21,15 +21,20 @@ class Inside:
 
     network: Bert
     pieces: tuple[str, ...]
+    batch: Batch
     values: dict[str, Tensor]
     """Each intermediate by its name, such as `enc.0.attn.q`."""
 
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of the network."""
+        return [cast(Block, block) for block in self.network.encoder.blocks]
+
     def block(self, layer: int) -> Block:
         """Return a block by its number from 0."""
-        num_blocks = len(self.network.encoder.blocks)
-        if not 0 <= layer < num_blocks:
-            raise UserError(f"layer={layer}; the model has blocks 0 to {num_blocks - 1}")
-        return cast(Block, self.network.encoder.blocks[layer])
+        if not 0 <= layer < len(self.blocks):
+            raise UserError(f"layer={layer}; the model has blocks 0 to {len(self.blocks) - 1}")
+        return self.blocks[layer]
 
     def head_of(self, name: str, head: int) -> Tensor:
         """Return one head's part of q, k or v, (T, H)."""
@@ -45,14 +50,22 @@ class Inside:
                 f"{name}={place}; the text has tokens 0 to {len(self.pieces) - 1}: {' '.join(self.pieces)}"
             )
 
+    def untrained(self, seed: int) -> dict[str, Tensor]:
+        """Return what a network of the same shape with fresh weights computes for the same text."""
+        return _values(new_bert(self.network.config, seed=seed), self.batch)
+
 
 def look_inside(model: str, text: str) -> Inside:
     """Run a text through an encoder in float64 and keep every intermediate."""
     loaded = load(model, Model, device="cpu")
     encoding = loaded.tokenize([text])[0]
-    network = loaded.network.double().eval().requires_grad_(False)
-    values: dict[str, Tensor] = {}
     batch = Batch.from_lists([encoding.ids], [encoding.segments])
-    with torch.no_grad():
-        network(batch, tap=Tap(lambda name, value: values.setdefault(name, value)))
-    return Inside(network, tuple(encoding.pieces), values)
+    network = loaded.network
+    return Inside(network, tuple(encoding.pieces), batch, _values(network, batch))
+
+
+def _values(network: Bert, batch: Batch) -> dict[str, Tensor]:
+    network.double().eval().requires_grad_(False)
+    values: dict[str, Tensor] = {}
+    network(batch, tap=Tap(lambda name, value: values.setdefault(name, value)))
+    return values

@@ -69,8 +69,8 @@ def run(settings: LinearSettings) -> Report:
     worst = max(abs(a - b) for a, b in zip(outputs, from_torch, strict=True))
     return Report(
         meaning=Words(
-            "{0} inputs and {1} outputs: ({0} + 1) * {1} = {2} parameters, {0} weights and one bias for each "
-            "output.",
+            "{0} inputs and {1} outputs: ({0} + 1) * {1} = {2} parameters, {0} weights and one bias for "
+            "each output.",
             "{0} 个输入、{1} 个输出：({0} + 1) * {1} = {2} 个参数，每个输出有 {0} 个权重和 1 个偏置。",
         ).format(num_in, num_out, (num_in + 1) * num_out),
         steps=(Steps(Words("Y = F(X W^T + b)", "Y = F(X W^T + b)"), tuple(lines)),),

@@ -13,9 +13,7 @@ from glassbert.glassbox.lab.experiment import Experiment
 from glassbert.glassbox.lab.result import Bars, Cell, Claim, Report, Table
 from glassbert.glassbox.lab.small_language import (
     NUM_NOUNS,
-    TEST_SEED,
     VOCABULARY,
-    LanguageSettings,
     Pretrained,
     Texts,
     pretrain,
@@ -23,7 +21,9 @@ from glassbert.glassbox.lab.small_language import (
     texts,
 )
 from glassbert.glassbox.lab.sources import OURS, notes
+from glassbert.glassbox.lab.training import TEST_SEED, TrainingSettings
 from glassbert.glassbox.lab.words import Text, Words
+from glassbert.progress import each
 from glassbert.ranges import Range
 
 ARTICLE, NOUN = 1, 3
@@ -49,7 +49,7 @@ SCHEMES: dict[str, Masking] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class RatesSettings(LanguageSettings):
+class RatesSettings(TrainingSettings):
     """Which rates."""
 
     rates: tuple[Annotated[float, Range(0.01, 1.0)], ...] = (0.15, 0.3, 0.4)
@@ -57,13 +57,13 @@ class RatesSettings(LanguageSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairsSettings(LanguageSettings):
+class PairsSettings(TrainingSettings):
     """Pairs of sentences."""
 
-    num_steps: Annotated[int, Range(1, 100_000)] = 200
+    num_steps: Annotated[int, Range(1, 100_000)] = 250
     """Steps of training."""
-    num_layers: Annotated[int, Range(1, 24)] = 2
-    """Blocks."""
+    num_sequences: Annotated[int, Range(2, 4096)] = 64
+    """Pairs of a step."""
 
 
 def test_texts(*, are_pairs: bool) -> Texts:
@@ -108,12 +108,12 @@ def _gap(found: Mapping[str, list[Measures]], first: str, second: str, key: str)
     return differences([one[key] for one in found[first]], [one[key] for one in found[second]])
 
 
-def run_masks(settings: LanguageSettings) -> Report:
+def run_masks(settings: TrainingSettings) -> Report:
     """Pre-train with each scheme."""
     seeds = tuple(range(settings.num_seeds))
     found = {
-        name: [measure(pretrain(settings, seed, masking=masking)) for seed in seeds]
-        for name, masking in SCHEMES.items()
+        name: [measure(pretrain(settings, seed, masking=masking)) for seed in each(seeds)]
+        for name, masking in each(tuple(SCHEMES.items()))
     }
     return Report(
         meaning=MASKS_MEANING,
@@ -183,10 +183,9 @@ def _mask_claims(found: Mapping[str, list[Measures]]) -> tuple[Claim, ...]:
 
 MASKS_MEANING = Words(
     "The schemes differ in what the network does with words that it sees. Without unchanged words it does "
-    "not learn to "
-    "read the word at its own place. With unchanged words only, it repeats whatever is there, wrong words "
-    "too; random "
-    "words teach it to doubt. For filling in [MASK] itself the schemes differ far less.",
+    "not learn to read the word at its own place. With unchanged words only, it repeats whatever is there, "
+    "wrong words too; random words teach it to doubt. For filling in [MASK] itself the schemes differ far "
+    "less.",
     "各种方案的差别在于网络怎样对待看得见的词。没有“不变”的词，它学不会读自己位置上的词；只有“不变”的词，"
     "它就照抄眼前的词，错词也抄；随机替换教它怀疑。至于填 [MASK] 本身，各方案差别小得多。",
 )
@@ -199,9 +198,9 @@ def run_rates(settings: RatesSettings) -> Report:
         raise UserError(f"rates={list(settings.rates)}; expected at least two different ones")
     found = {
         f"{rate:.0%}": [
-            measure(pretrain(settings, seed, masking=Masking(select_prob=rate))) for seed in seeds
+            measure(pretrain(settings, seed, masking=Masking(select_prob=rate))) for seed in each(seeds)
         ]
-        for rate in settings.rates
+        for rate in each(settings.rates)
     }
     base, *others = found
     claims = []
@@ -224,8 +223,7 @@ def run_rates(settings: RatesSettings) -> Report:
     return Report(
         meaning=Words(
             "More masked tokens give more to learn from in a step, and less context to guess from. Which "
-            "side wins is in "
-            "the table; the loss of all networks is measured with the same 15% masked.",
+            "side wins is in the table; the loss of all networks is measured with the same 15% masked.",
             "遮得越多，每一步可学的越多，可供猜测的上下文越少。哪边占上风见表；所有网络都在同样遮 15% "
             "的文本上测量。",
         ),
@@ -248,9 +246,9 @@ def run_pairs(settings: PairsSettings) -> Report:
     seeds = tuple(range(settings.num_seeds))
     test = test_texts(are_pairs=True)
     found: dict[str, list[Measures]] = {}
-    for name in ("mlm", "mlm+nsp"):
+    for name in each(("mlm", "mlm+nsp")):
         found[name] = []
-        for seed in seeds:
+        for seed in each(seeds):
             trained = pretrain(settings, seed, objective_name=name, are_pairs=True)
             states = trained.states(test.ids, test.segments)[:, 0]
             relation = {"relation": probe(states, test.is_random, 2)}
@@ -261,8 +259,7 @@ def run_pairs(settings: PairsSettings) -> Report:
     return Report(
         meaning=Words(
             "In half of the pairs B has the topic of A. A network without NSP reads both sentences too; the "
-            "table shows "
-            "how much of their relation reaches [CLS] by itself, and what NSP adds and costs.",
+            "table shows how much of their relation reaches [CLS] by itself, and what NSP adds and costs.",
             "一半的句对里 B 与 A 主题相同。没有 NSP 的网络同样读两句话；表中是它们的关系有多少自己到达 "
             "[CLS]，NSP 增加了什么、代价多少。",
         ),
@@ -297,17 +294,17 @@ def run_pairs(settings: PairsSettings) -> Report:
     )
 
 
-_LARGE = {"num_seeds": 5, "num_steps": 1000, "num_sequences": 64, "hidden_size": 64, "num_layers": 2}
+_LARGE = {"num_seeds": 5, "num_steps": 400}
 EXPERIMENTS = {
     "masks": Experiment(
         theory=Words(
             "[MASK] never occurs after pre-training. If every chosen token became [MASK], the network would "
-            "have no "
-            "reason to represent visible tokens; if the others were always right, it could copy them.",
+            "have no reason to represent visible tokens; if the others were always right, it could copy "
+            "them.",
             "[MASK] 只在预训练里出现。若选中的 token 全变成 [MASK]，网络没有理由表示看得见的 token；"
             "若其余的总是对的，照抄即可。",
         ),
-        settings=LanguageSettings,
+        settings=TrainingSettings,
         run=run_masks,
         large=_LARGE,
     ),

@@ -23,11 +23,9 @@ class ParallelSettings(Shape):
 
 
 MEANING = Words(
-    "Each part computes all tokens in one call whenever it knows all of them. In training that is "
-    "always so. At "
-    "inference it holds for the encoder; the decoder does not know the next token before it has "
-    "written it, so "
-    "it makes {} calls of one token. Only attention lets tokens depend on each other.",
+    "Each part computes all tokens in one call whenever it knows all of them. In training that is always "
+    "so. At inference it holds for the encoder; the decoder does not know the next token before it has "
+    "written it, so it makes {} calls of one token. Only attention lets tokens depend on each other.",
     "只要全部 token 已知，每个部件都一次算完所有 token。训练时总是如此。预测时编码器也如此；"
     "解码器在写出下一个 token 之前并不知道它，所以要调用 {} 次，每次一个 token。只有注意力让 token "
     "之间互相依赖。",
@@ -123,8 +121,7 @@ def _token_claims(changed: dict[str, Reach], attention: Calls, length: int) -> I
         ),
         Words(
             "a changed token changes {} outputs, the {} behind it and its own: it sees itself. If it did "
-            "not, the "
-            "first row would have no key at all",
+            "not, the first row would have no key at all",
             "改动一个 token，{} 个输出改变：后面的 {} 个和它自己。它看得见自己；否则第一行一个键都没有",
         ).format(seen, behind),
         verdict(seen == behind),
@@ -145,6 +142,18 @@ def _time_claims(training: dict[str, Calls], inference: dict[str, Calls], length
         ),
         verdict(is_same),
     )
+    of_decoder = [part for name, part in training.items() if name.startswith("decoder")]
+    yield Claim(
+        notes("12.2"),
+        Words(
+            "In training the decoder computes all target tokens at once too.",
+            "训练阶段，解码器也一次算完目标的所有 token。",
+        ),
+        Words("each of its {} parts: {} call of {} tokens", "{} 个部件各 {} 次调用，{} 个 token").format(
+            len(of_decoder), of_decoder[0].calls, of_decoder[0].rows
+        ),
+        verdict(all((part.calls, part.rows) == (1, length) for part in of_decoder)),
+    )
     loops = inference["decoder.self_attention"].calls
     yield Claim(
         notes("12.2"),
@@ -157,14 +166,27 @@ def _time_claims(training: dict[str, Calls], inference: dict[str, Calls], length
         ),
         verdict(loops == length),
     )
+    rows = inference["decoder.self_attention"].rows
+    yield Claim(
+        notes("12.2"),
+        Words(
+            "Each of these inputs is one token longer than the one before.",
+            "每次的输入序列比上一次多一个 token。",
+        ),
+        Words(
+            "no call has more than {} token: keys and values of earlier tokens are kept (`lab forcing` "
+            "shows that the logits are the same)",
+            "每次调用最多 {} 个 token：前面 token 的键和值留着用（`lab forcing` 表明 logits 相同）",
+        ).format(rows),
+        verdict(rows > 1),
+    )
 
 
 EXPERIMENTS = {
     "parallel": Experiment(
         theory=Words(
             "What does not depend on another result can be computed at the same time. A block waits for the "
-            "block below; "
-            "in decoding, a token waits for the token before it.",
+            "block below; in decoding, a token waits for the token before it.",
             "互不依赖的结果可以同时计算。一个 block 要等下面的 block；解码时，一个 token 要等前一个 token。",
         ),
         settings=ParallelSettings,

@@ -1,8 +1,8 @@
-"""`lab projections`, `lab heads` and `lab order`: what attention needs, on tasks that can tell."""
+"""`lab projections` and `lab order`: what attention needs, on tasks that can tell."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,11 +17,12 @@ from glassbert.glassbox.lab.reader import (
     learn,
 )
 from glassbert.glassbox.lab.result import Bars, Claim, Plot, Report, Table
-from glassbert.glassbox.lab.small_language import TEST_SEED, LanguageSettings, pretrain, texts
+from glassbert.glassbox.lab.small_language import pretrain, texts
 from glassbert.glassbox.lab.sources import THEORY, notes
 from glassbert.glassbox.lab.toys import TOYS
+from glassbert.glassbox.lab.training import TEST_SEED, num_parameters
 from glassbert.glassbox.lab.words import Text, Words
-from glassbert.ranges import Range
+from glassbert.progress import each
 
 TaskName = Literal["copy", "previous", "induction", "brackets", "neighbours", "mlm"]
 MLM = Words("small MLM", "小型 MLM")
@@ -54,18 +55,6 @@ class ProjectionsSettings(ReaderSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadsSettings(ReaderSettings):
-    """Which numbers of heads."""
-
-    tasks: tuple[TaskName, ...] = ("neighbours",)
-    """copy, previous, induction, brackets, neighbours."""
-    num_heads: tuple[Annotated[int, Range(1, 8)], ...] = (1, 2, 8)
-    """Heads of each attention: divisors of the hidden size."""
-    num_steps: Annotated[int, Range(1, 100_000)] = 200
-    """Steps of training."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class OrderSettings(ReaderSettings):
     """Which kinds of positions."""
 
@@ -79,15 +68,10 @@ Found = dict[str, dict[TaskName, list[Learned]]]
 
 def learn_mlm(variant: Variant, settings: ReaderSettings, seed: int) -> Learned:
     """Pre-train a small BERT with such attention; return its accuracy at masked tokens."""
-    size = LanguageSettings(
-        num_steps=settings.num_steps, hidden_size=settings.hidden_size, num_layers=settings.num_layers
-    )
-    trained = pretrain(size, seed, variant=variant)
+    trained = pretrain(settings, seed, variant=variant)
     test = texts(np.random.default_rng(TEST_SEED), NUM_TEST_SENTENCES, are_pairs=False)
-    blocks = trained.network.bert.encoder.blocks
-    return Learned(
-        trained.measure(test)["mlm_accuracy"], sum(parameter.numel() for parameter in blocks.parameters())
-    )
+    accuracy = trained.measure(test)["mlm_accuracy"]
+    return Learned(accuracy, num_parameters(trained.network.bert.encoder.blocks))
 
 
 def learn_all(
@@ -102,8 +86,8 @@ def learn_all(
 
     seeds = range(settings.num_seeds)
     return {
-        name: {task: [learned(task, variant, seed) for seed in seeds] for task in tasks}
-        for name, variant in variants.items()
+        name: {task: [learned(task, variant, seed) for seed in each(seeds)] for task in each(tasks)}
+        for name, variant in each(tuple(variants.items()))
     }
 
 
@@ -181,54 +165,13 @@ def run_projections(settings: ProjectionsSettings) -> Report:
 
 PROJECTIONS_MEANING = Words(
     "One of Wq and Wk can be left out with little or no loss: x Wq x^T is still a general bilinear form. "
-    "Sharing them "
-    "makes the scores symmetric: who looks at whom becomes mutual, and tasks that need a direction suffer or "
-    "need "
-    "another block. With a single matrix, or none for the scores, tokens mostly find what resembles them.",
+    "Sharing them makes the scores symmetric: who looks at whom becomes mutual, and tasks that need a "
+    "direction suffer or need another block. With a single matrix, or none for the scores, tokens mostly "
+    "find what resembles them.",
     "Wq 和 Wk 去掉一个，几乎没有损失：x Wq x^T 仍是一般的双线性形式。共用则使分数对称：谁看谁变成相互的，"
     "需要方向的任务会变差，或者要多一个 block。只有一个矩阵，或者分数没有矩阵时，token "
     "多半只能找到与自己相像的。",
 )
-
-
-def run_heads(settings: HeadsSettings) -> Report:
-    """Train networks that differ in the number of heads only."""
-    variants = {str(count): Variant(num_heads=count) for count in settings.num_heads}
-    found = learn_all(variants, settings.tasks, settings)
-    names: dict[str, Text] = {name: Words("{} heads", "{} 个头").format(name) for name in found}
-    table, plots = tables_and_plots(found, names, settings.tasks, Words("heads", "头数"))
-    fewest, most = str(min(settings.num_heads)), str(max(settings.num_heads))
-    claims = tuple(
-        _gain(
-            found,
-            (most, fewest),
-            task,
-            notes("5.1, 8.1"),
-            Words(
-                "Many heads do better than one at equal parameters ({}).",
-                "参数相同，多个头比一个头好（{}）。",
-            ),
-        )
-        for task in settings.tasks
-    )
-    return Report(
-        meaning=Words(
-            "The parameters are the same for any number of heads: the same matrices are cut into more "
-            "slices. One head has "
-            "one distribution over the tokens and mixes what it looks at. The mixture can still be taken "
-            "apart if its "
-            "weights differ, so a task that needs two places does not defeat one head by itself; the table "
-            "shows what "
-            "more heads are worth.",
-            "头数不同，参数一样多：只是把同样的矩阵切成更多份。一个头对所有 token 只有一个分布，"
-            "看到的东西混在一起。"
-            "只要权重不同，混合之后仍能分开，所以需要两个位置的任务不一定难倒一个头；多个头值多少，见表。",
-        ),
-        tables=(table,),
-        plots=plots,
-        claims=claims,
-        seeds=tuple(range(settings.num_seeds)),
-    )
 
 
 def run_order(settings: OrderSettings) -> Report:
@@ -236,7 +179,7 @@ def run_order(settings: OrderSettings) -> Report:
     found = learn_all({name: Variant(positions=name) for name in POSITIONS}, settings.tasks, settings)
     table, plots = tables_and_plots(found, POSITIONS, settings.tasks, Words("positions", "位置"))
     claims = tuple(
-        _gain(
+        gain_claim(
             found,
             ("sinusoidal", "none"),
             task,
@@ -251,8 +194,7 @@ def run_order(settings: OrderSettings) -> Report:
     return Report(
         meaning=Words(
             "Attention sees a set: without positions, exchanging two other tokens changes nothing. Any of "
-            "the three "
-            "ways to add positions brings the order back.",
+            "the three ways to add positions brings the order back.",
             "注意力看到的是集合：没有位置时，交换另外两个 token 什么也不会变。"
             "三种加位置的办法都能把顺序找回来。",
         ),
@@ -263,40 +205,28 @@ def run_order(settings: OrderSettings) -> Report:
     )
 
 
-def _gain(found: Found, pair: tuple[str, str], task: TaskName, source: Text, statement: Words) -> Claim:
+def gain_claim(found: Found, pair: tuple[str, str], task: TaskName, source: Text, statement: Words) -> Claim:
     """Return the claim that the first of a pair is better than the second on a task."""
     gain = differences(accuracies(found, pair[0], task), accuracies(found, pair[1], task))
     words = Words("accuracy, {} minus {}: {}", "准确率，{} 减 {}：{}").format(*pair, gain)
     return Claim(source, statement.format(task_name(task)), words, gain.above(_NEAR))
 
 
-_LARGE = {"num_seeds": 5, "num_steps": 400, "num_sequences": 64, "length": 16, "num_layers": 2}
-_TOYS = ["copy", "previous", "induction", "brackets"]
+LARGE = {"num_seeds": 5, "num_steps": 250, "num_layers": 2}
+ONE_PLACE = ["copy", "previous", "induction", "brackets"]
+"""Tasks whose answer is in one place."""
 EXPERIMENTS = {
     "projections": Experiment(
         theory=Words(
             "Scores are x Wq Wk^T x^T. Without one of the two matrices this is still any bilinear form, up "
-            "to its rank. "
-            "With Wk = Wq it is symmetric: i looks at j as strongly as j at i, before softmax.",
+            "to its rank. With Wk = Wq it is symmetric: i looks at j as strongly as j at i, before softmax.",
             "分数是 x Wq Wk^T x^T。去掉其中一个矩阵，在秩允许的范围内仍是任意双线性形式。若 Wk = Wq，"
             "则分数对称："
             "softmax 之前，i 看 j 与 j 看 i 一样强。",
         ),
         settings=ProjectionsSettings,
         run=run_projections,
-        large={**_LARGE, "tasks": [*_TOYS, "mlm"]},
-    ),
-    "heads": Experiment(
-        theory=Words(
-            "h heads of d / h features need the same four d x d matrices as one head of d features. Each has "
-            "its own "
-            "softmax, so h heads can read h places without mixing them.",
-            "h 个 d / h 维的头，与一个 d 维的头，都是同样的四个 d x d 矩阵。每个头各有自己的 softmax，"
-            "h 个头能读 h 个位置而不混在一起。",
-        ),
-        settings=HeadsSettings,
-        run=run_heads,
-        large={**_LARGE, "num_layers": 1, "tasks": ["neighbours", *_TOYS]},
+        large={**LARGE, "tasks": [*ONE_PLACE, "mlm"]},
     ),
     "order": Experiment(
         theory=Words(
@@ -305,6 +235,6 @@ EXPERIMENTS = {
         ),
         settings=OrderSettings,
         run=run_order,
-        large={**_LARGE, "tasks": [*_TOYS]},
+        large={**LARGE, "tasks": ONE_PLACE},
     ),
 }

@@ -3,7 +3,6 @@
 Legend: B sequences, L length, T tokens, D hidden size.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
@@ -13,39 +12,24 @@ from torch import Tensor, nn
 
 from glassbert.config import BertConfig, Positions
 from glassbert.glassbox.lab.toys import NO_LABEL, Toy
+from glassbert.glassbox.lab.training import TEST_SEED, TrainingSettings, num_parameters, train
 from glassbert.model.attention import Attention
 from glassbert.model.block import Block
 from glassbert.model.embeddings import Embeddings
 from glassbert.model.init import initialise_evenly
 from glassbert.model.layout import Batch, Layout
 from glassbert.ranges import Range
-from glassbert.training.step import train_step
-
-TEST_SEED = 20_180_404
-"""Every network is measured on the same sequences."""
 
 Projections = Literal["qkv", "qv_shared", "qv_removed", "kv_removed", "v_shared", "v_removed"]
 PositionKind = Literal["none", "learned", "sinusoidal", "rotary"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReaderSettings:
-    """Size of the networks and of their training."""
+class ReaderSettings(TrainingSettings):
+    """Networks that read toys."""
 
-    num_seeds: Annotated[int, Range(1, 100)] = 3
-    """Networks that are trained for each row."""
-    num_steps: Annotated[int, Range(1, 100_000)] = 150
-    """Steps of training."""
-    num_sequences: Annotated[int, Range(1, 4096)] = 32
-    """Sequences of a step."""
     length: Annotated[int, Range(4, 256)] = 8
     """Tokens of a sequence, an even number."""
-    hidden_size: Annotated[int, Range(8, 1024)] = 32
-    """Features of a token, a multiple of 8."""
-    num_layers: Annotated[int, Range(1, 24)] = 1
-    """Blocks."""
-    learning_rate: Annotated[float, Range(0, 1)] = 0.01
-    """Of AdamW, falling to 0."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +59,17 @@ class VariantAttention(Attention):
         for name in {"qv_removed": ["key"], "kv_removed": ["query"], "v_removed": ["query", "key"]}.get(
             kind, []
         ):
-            setattr(self, name, nn.Identity())
+            setattr(self, name, Unprojected())
         if variant.positions == "none":
             self.is_rotary = False
+
+
+class Unprojected(nn.Identity):
+    """In the place of a projection that is removed."""
+
+    def prepare(self, x: Tensor) -> Tensor:
+        """Return ``x``; see `Linear.prepare`."""
+        return x
 
 
 class Reader(nn.Module):
@@ -135,45 +127,14 @@ def learn(toy: Toy, variant: Variant, settings: ReaderSettings, seed: int) -> Le
     initialise_evenly(network, torch.Generator().manual_seed(seed))
     generator = torch.Generator().manual_seed(1_000_003 * (seed + 1))
 
-    def drawn() -> tuple[Tensor, Tensor]:
+    def draw(_: int) -> tuple[Tensor, Tensor]:
         return toy.draw(generator, settings.num_sequences, settings.length)
 
-    train(
-        network,
-        drawn,
-        settings.num_steps,
-        settings.learning_rate,
-        lambda one: int((one[1] != NO_LABEL).sum()),
-    )
+    def counts(drawn: tuple[Tensor, Tensor]) -> dict[str, int]:
+        return dict.fromkeys(("loss", "accuracy"), int((drawn[1] != NO_LABEL).sum()))
+
+    train(network, settings, draw, counts)
     test = toy.draw(torch.Generator().manual_seed(TEST_SEED), 256, settings.length)
     with torch.no_grad():
         right = network(test)["accuracy"].item()
-    num_parameters = sum(parameter.numel() for parameter in network.blocks.parameters())
-    return Learned(right / int((test[1] != NO_LABEL).sum()), num_parameters)
-
-
-def train(
-    network: nn.Module,
-    drawn: Callable[[], tuple[Tensor, ...]],
-    num_steps: int,
-    learning_rate: float,
-    count: Callable[[tuple[Tensor, ...]], int],
-) -> None:
-    """Train on what ``drawn`` returns, with a rate that falls to 0.
-
-    Args:
-        count: Returns how many answers a batch asks for.
-    """
-    optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=0.0)
-    for step in range(num_steps):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate * (1 - step / num_steps)
-        batch = drawn()
-        train_step(
-            network,
-            [batch],
-            {"loss": count(batch), "accuracy": count(batch)},
-            {"loss": 1.0},
-            optimizer,
-            max_grad_norm=1.0,
-        )
+    return Learned(right / counts(test)["accuracy"], num_parameters(network.blocks))

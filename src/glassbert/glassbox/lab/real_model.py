@@ -15,7 +15,7 @@ from glassbert.glassbox.lab.result import Cell, Claim, Report, Steps, Table
 from glassbert.glassbox.lab.sources import THEORY
 from glassbert.glassbox.lab.words import Words
 from glassbert.model.linear import ACTIVATIONS
-from glassbert.ranges import Range
+from glassbert.ranges import CountOrNone, Range
 
 TEXT = "The river flows into the sea."
 _SAME = 1e-9
@@ -30,9 +30,9 @@ class Place:
     """Model folder, or demo."""
     text: str = TEXT
     """What the model reads."""
-    layer: int = 0
+    layer: CountOrNone = 0
     """The block, from 0."""
-    token: int = 2
+    token: CountOrNone = 2
     """The token, from 0, which is [CLS]."""
     num_rows: Annotated[int, Range(0, 100_000)] = 8
     """Terms of a long sum to show one by one, the largest; the others are one row."""
@@ -42,7 +42,7 @@ class Place:
 class UnitSettings(Place):
     """One unit of a feed-forward layer."""
 
-    unit: int = 0
+    unit: CountOrNone = 0
     """The unit, from 0."""
 
 
@@ -50,9 +50,9 @@ class UnitSettings(Place):
 class CellSettings(Place):
     """One cell of an attention matrix."""
 
-    head: int = 0
+    head: CountOrNone = 0
     """The head, from 0."""
-    key: int = 3
+    key: CountOrNone = 3
     """The token that is looked at."""
 
 
@@ -60,7 +60,7 @@ class CellSettings(Place):
 class NormSettings(Place):
     """One feature of one token behind a LayerNorm."""
 
-    feature: int = 0
+    feature: CountOrNone = 0
     """The feature, from 0."""
 
 
@@ -88,8 +88,7 @@ def _agrees(found: float, expected: float) -> Claim:
 
 
 UNIT_MEANING = Words(
-    "{}. Unit {} adds up {} products and a bias; {} turns {:.6f} into {:.6f}. The layer has {} such "
-    "units, "
+    "{}. Unit {} adds up {} products and a bias; {} turns {:.6f} into {:.6f}. The layer has {} such units, "
     "and the second projection spreads each over all {} features.",
     "{}。单元 {} 把 {} 个乘积和一个偏置相加；{} 把 {:.6f} 变成 {:.6f}。这一层有 {} 个这样的单元，"
     "第二个投影把每个单元分给全部 {} 个特征。",
@@ -200,11 +199,9 @@ class AttentionRow:
 
 
 CELL_MEANING = Words(
-    "{}, head {}. It gives {:.4f} of its attention to token {}: the score {:.4f} against those of "
-    "all others. "
-    "An encoder hides no token, so the mask changes nothing; a decoder sets what comes after to "
-    "-inf, and "
-    "exp makes that 0.",
+    "{}, head {}. It gives {:.4f} of its attention to token {}: the score {:.4f} against those of all "
+    "others. An encoder hides no token, so the mask changes nothing; a decoder sets what comes after to "
+    "-inf, and exp makes that 0.",
     "{}，第 {} 个头。它把 {:.4f} 的注意力给了 token {}：分数 {:.4f} 与其他所有分数相比的结果。"
     "编码器不遮任何 token，所以掩码没有改变什么；解码器把后面的位置设为 -inf，exp 之后就是 0。",
 )
@@ -240,11 +237,9 @@ def run_cell(settings: CellSettings) -> Report:
 
 
 NORM_MEANING = Words(
-    "{}. Gamma multiplies a feature after it was normalised over its own token's {} features. There "
-    "is one "
-    "gamma and one beta per feature, {} numbers in all, and every token uses the same ones: the "
-    "columns gamma "
-    "and beta are constant, the columns mean and variance are not.",
+    "{}. Gamma multiplies a feature after it was normalised over its own token's {} features. There is one "
+    "gamma and one beta per feature, {} numbers in all, and every token uses the same ones: the columns "
+    "gamma and beta are constant, the columns mean and variance are not.",
     "{}。gamma 乘的是某个特征在自己那个 token 的 {} 个特征上标准化之后的值。每个特征一个 gamma 一个 "
     "beta，"
     "共 {} 个数，所有 token 共用：gamma 和 beta 两列不变，均值和方差两列各不相同。",
@@ -321,8 +316,7 @@ EXPERIMENTS = {
     "unit": Experiment(
         theory=Words(
             "A unit is a row of the first projection: the sum of all inputs times its weights, plus its "
-            "bias, through "
-            "the activation.",
+            "bias, through the activation.",
             "一个单元就是第一个投影的一行：所有输入乘以它的权重相加，加偏置，再过激活函数。",
         ),
         settings=UnitSettings,
@@ -339,8 +333,7 @@ EXPERIMENTS = {
     "norm": Experiment(
         theory=Words(
             "output = gamma * (x - mean) / sqrt(variance + eps) + beta, with mean and variance over the "
-            "features of one "
-            "token.",
+            "features of one token.",
             "输出 = gamma * (x - 均值) / sqrt(方差 + eps) + beta，均值和方差取自同一个 token 的所有特征。",
         ),
         settings=NormSettings,

@@ -1,36 +1,24 @@
-"""`lab recurrence`: Transformer, LSTM with attention and LSTM without, at about equal size.
-
-Legend: B pairs, T target tokens, D hidden size.
-"""
+"""`lab recurrence`: Transformer, LSTM with attention and LSTM without, at about equal size."""
 
 import time
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from math import log10
 from typing import Annotated
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from glassbert.config import LstmConfig, TransformerConfig
 from glassbert.glassbox.lab.estimate import Estimate, differences, verdict
 from glassbert.glassbox.lab.experiment import Experiment
 from glassbert.glassbox.lab.result import Claim, Line, Lines, Report, Table
+from glassbert.glassbox.lab.seq2seqs import NAMES, Writer, batch, copy_pairs, networks
 from glassbert.glassbox.lab.sources import notes
+from glassbert.glassbox.lab.training import num_parameters
 from glassbert.glassbox.lab.words import Words
-from glassbert.model.init import new_lstm, new_transformer, without_values
-from glassbert.model.layout import Batch, Layout
 from glassbert.model.lstm import Lstm
 from glassbert.model.seq2seq import Transformer
 from glassbert.ranges import Range
 
-START, END, FIRST_WORD, NUM_WORDS = 0, 1, 2, 8
-NAMES = {
-    "transformer": Words("Transformer", "Transformer"),
-    "lstm_attention": Words("LSTM with attention", "LSTM，有注意力"),
-    "lstm": Words("LSTM without attention", "LSTM，无注意力"),
-}
 SMALLEST = 1e-45
 
 
@@ -44,84 +32,6 @@ class RecurrenceSettings:
     """Tokens of source and target."""
     num_seeds: Annotated[int, Range(2, 100)] = 3
     """Networks that are drawn."""
-
-
-def networks(hidden_size: int, longest: int, seed: int) -> dict[str, Transformer | Lstm]:
-    """Return one of each kind, with about as many parameters."""
-    shape = replace(
-        TransformerConfig().encoder,
-        vocab_size=FIRST_WORD + NUM_WORDS,
-        hidden_size=hidden_size,
-        intermediate_size=2 * hidden_size,
-        num_hidden_layers=1,
-        num_attention_heads=4,
-        hidden_dropout_prob=0.0,
-        max_position_embeddings=longest + 1,
-        norm_position="pre",
-    )
-    config = TransformerConfig(
-        encoder=shape, num_decoder_layers=1, decoder_start_token_id=START, eos_token_id=END
-    )
-    transformer = new_transformer(config, seed=seed)
-    wanted = num_parameters(transformer)
-    made: dict[str, Transformer | Lstm] = {"transformer": transformer}
-    for name, has_attention in (("lstm_attention", True), ("lstm", False)):
-        make = partial(_lstm_config, longest, has_attention=has_attention)
-        sizes = {
-            width: num_parameters(without_values(Lstm, make(width)))
-            for width in range(4, 2 * hidden_size + 1, 2)
-        }
-        width = min(sizes, key=lambda one: abs(sizes[one] - wanted))
-        made[name] = new_lstm(make(width), seed=seed)
-    return made
-
-
-def _lstm_config(longest: int, width: int, *, has_attention: bool) -> LstmConfig:
-    return LstmConfig(
-        vocab_size=FIRST_WORD + NUM_WORDS,
-        hidden_size=width,
-        num_hidden_layers=1,
-        has_attention=has_attention,
-        hidden_dropout_prob=0.0,
-        max_position_embeddings=longest + 1,
-        decoder_start_token_id=START,
-        eos_token_id=END,
-    )
-
-
-def num_parameters(network: nn.Module) -> int:
-    """Return how many numbers training can change."""
-    return sum(parameter.numel() for parameter in network.parameters())
-
-
-def copy_pairs(generator: torch.Generator, count: int, length: int) -> tuple[Tensor, ...]:
-    """Return sources of random words, targets that begin with START, and what must follow each token."""
-    words = torch.randint(FIRST_WORD, FIRST_WORD + NUM_WORDS, (count, length), generator=generator)
-    start, end = torch.full((count, 1), START), torch.full((count, 1), END)
-    return words, torch.cat([start, words], dim=1), torch.cat([words, end], dim=1)
-
-
-def batch(ids: Tensor) -> Batch:
-    """Pack sequences of one length, (B, length)."""
-    return Batch(ids.flatten(), torch.zeros_like(ids.flatten()), Layout((ids.size(1),) * len(ids)))
-
-
-class Copier(nn.Module):
-    """A network with the loss of writing its source again."""
-
-    def __init__(self, network: Transformer | Lstm) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, pairs: tuple[Tensor, ...]) -> dict[str, Tensor]:
-        """Return the summed loss, and how many tokens are right."""
-        source, target, expected = pairs
-        logits = self.network.output(self.network(batch(source), batch(target)))
-        answers = expected.flatten()
-        return {
-            "loss": F.cross_entropy(logits, answers, reduction="sum"),
-            "accuracy": (logits.argmax(dim=1) == answers).sum(),
-        }
 
 
 def reach(network: Transformer | Lstm, length: int, seed: int) -> float:
@@ -154,10 +64,10 @@ def reach(network: Transformer | Lstm, length: int, seed: int) -> float:
 
 def elapsed_ms(network: Transformer | Lstm, length: int, seed: int) -> float:
     """Return the fastest of three times to learn from one pair, forward and back."""
-    pair, copier, times = copy_pairs(torch.Generator().manual_seed(seed), 1, length), Copier(network), []
+    pair, writer, times = copy_pairs(torch.Generator().manual_seed(seed), 1, length), Writer(network), []
     for _ in range(4):  # the first is to warm up
         started_at = time.perf_counter()
-        copier(pair)["loss"].backward()
+        writer(pair)["loss"].backward()
         times.append(time.perf_counter() - started_at)
     return 1000 * min(times[1:])
 
@@ -224,11 +134,10 @@ def run_recurrence(settings: RecurrenceSettings) -> Report:
 
 
 RECURRENCE_MEANING = Words(
-    "A recurrent network computes a token only after the one before it, so its dependent steps grow with the "
-    "length; a "
-    "Transformer's do not. What a word in the middle of the source can do to the first word written fades "
-    "with the "
-    "distance in an LSTM without attention; attention reaches every word in one step, in an LSTM too.",
+    "A recurrent network computes a token only after the one before it, so its dependent steps grow with "
+    "the length; a Transformer's do not. What a word in the middle of the source can do to the first word "
+    "written fades with the distance in an LSTM without attention; attention reaches every word in one "
+    "step, in an LSTM too.",
     "循环网络要等前一个 token 算完才能算下一个，相互等待的步数随长度增长；Transformer 不会。"
     "原文中间的词对写出的第一个词的影响，在没有注意力的 LSTM 里随距离衰减；有了注意力，一步就到，LSTM "
     "也一样。",
@@ -251,7 +160,7 @@ def _time_claims(
     slower = differences(growth["lstm"], growth["transformer"])
     return (
         Claim(
-            notes("9.1"),
+            notes("9.1, 10.1"),
             Words(
                 "An RNN computes step after step; a Transformer all tokens at once.",
                 "RNN 只能一步一步算，Transformer 一次算完所有 token。",
@@ -310,8 +219,7 @@ EXPERIMENTS = {
     "recurrence": Experiment(
         theory=Words(
             "h(t) needs h(t-1): n tokens take n dependent steps, and what a token does passes through every "
-            "step between. "
-            "Attention is a sum over all tokens: one step, at any distance.",
+            "step between. Attention is a sum over all tokens: one step, at any distance.",
             "h(t) 需要 h(t-1)：n 个 token 要 n 个相互等待的步骤，一个 token 的作用要穿过中间的每一步。"
             "注意力是对所有 token 求和：任何距离都只要一步。",
         ),

@@ -12,8 +12,11 @@ from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.estimate import Estimate, Verdict
 from glassbert.glassbox.lab.words import Text, Words
 from glassbert.storage import read_json, write_json
+from glassbert.typed import fits
 
 Cell = Text | float | Estimate
+_MAX_DIGITS = 50
+"""More than a float has."""
 
 
 @dataclass(frozen=True)
@@ -181,9 +184,28 @@ def read_result(path: str | Path) -> Result:
     """Read a result that `Result.save` wrote."""
     content = read_json(Path(path))
     try:
-        return Result(**{name: _decoded(value) for name, value in content.items()})
-    except TypeError as error:
+        result = Result(**{name: _decoded(value) for name, value in content.items()})
+    except (KeyError, TypeError) as error:
         raise DataError(f"{path}: not a result of the lab ({error}); run the experiment again") from None
+    if not fits(result, Result) or not all(map(_is_whole, (*result.tables, *result.plots))):
+        raise DataError(f"{path}: a damaged result of the lab; run the experiment again")
+    return result
+
+
+def _is_whole(part: Table | Plot) -> bool:
+    """Return whether the rows, lines or columns of a part from a file have the same length."""
+    if isinstance(part, Table):
+        return 0 <= part.digits <= _MAX_DIGITS and all(len(row) == len(part.columns) > 0 for row in part.rows)
+    if isinstance(part, Lines):
+        return bool(part.lines) and all(
+            len(one.xs) == len(one.ys) > 0 and {len(one.lows), len(one.highs)} in ({0}, {len(one.xs)})
+            for one in part.lines
+        )
+    if isinstance(part, Matrix):
+        widths = {len(row) for row in part.values}
+        named = part.rows and len(part.rows) != len(part.values)
+        return len(widths) == 1 and not named and len(part.columns) in (0, *widths)
+    return bool(part.bars)
 
 
 _KINDS = {one.kind: one for one in (Estimate, Steps, Table, Line, Lines, Bars, Matrix, Claim)}

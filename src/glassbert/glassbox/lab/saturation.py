@@ -47,11 +47,9 @@ def exactly(pattern: tuple[float, ...], scale: float) -> Decimal:
 
 
 MEANING = Words(
-    "The larger the inputs, the more of the probability the largest one takes, and the smaller every "
-    "entry of the Jacobian: no input can change the output any more, so no gradient passes back "
-    "through "
-    "it. It is the differences between the inputs that count; a constant added to all of them "
-    "changes nothing.",
+    "The larger the inputs, the more of the probability the largest one takes, and the smaller every entry "
+    "of the Jacobian: no input can change the output any more, so no gradient passes back through it. It is "
+    "the differences between the inputs that count; a constant added to all of them changes nothing.",
     "输入越大，最大的那个分量占去的概率越多，雅可比矩阵的每个元素就越小：哪个输入都不再能改变输出，"
     "梯度也就传不回去。起作用的是输入之间的差；给所有输入加同一个常数，什么都不变。",
 )
@@ -199,8 +197,7 @@ EXPERIMENTS = {
     "saturation": Experiment(
         theory=Words(
             "y_i = e^x_i / sum(e^x_j). Its derivative has two cases: y_i*(1-y_i) for the same place, "
-            "-y_i*y_j for "
-            "another one. When one y is near 1 and the others near 0, both are near 0.",
+            "-y_i*y_j for another one. When one y is near 1 and the others near 0, both are near 0.",
             "y_i = e^x_i / sum(e^x_j)。导数分两种情况：同一位置 y_i*(1-y_i)，不同位置 -y_i*y_j。"
             "当一个 y 接近 1、其余接近 0 时，两者都接近 0。",
         ),

@@ -2,11 +2,14 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
 from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.estimate import Estimate
 from glassbert.glassbox.lab.result import Cell, Claim, Result, Table
 from glassbert.glassbox.lab.words import Words, said
+from glassbert.parsing import json_text, parse_json
 from glassbert.reports.terminal import PIPE_WIDTH, table_as_text
 
 HEADINGS = {
@@ -45,8 +48,19 @@ def _parts(result: Result, language: Language) -> Iterator[str]:
     if result.claims:
         yield "\n".join([heading("claims"), *(_claim(claim, language) for claim in result.claims)])
     yield f"{heading('meaning')}: {result.meaning.in_language(language)}"
+    if changed := changed_settings(result):
+        yield f"{heading('settings')}: {', '.join(f'{name}={value}' for name, value in changed.items())}"
     if result.seeds:
         yield f"{heading('seeds')}: {', '.join(map(str, result.seeds))}"
+
+
+def changed_settings(result: Result) -> dict[str, Any]:
+    """Return the settings that are not those of the small form, as `--set` takes them."""
+    from glassbert.glassbox.lab.experiment import find
+
+    usual = parse_json(json_text(asdict(find(result.name).settings())))
+    given = parse_json(json_text(result.settings))
+    return {name: value for name, value in given.items() if value != usual.get(name)}
 
 
 def _claim(claim: Claim, language: Language) -> str:

@@ -7,7 +7,7 @@ Legend: B sentences or pairs, T tokens, D hidden size.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -19,19 +19,17 @@ from glassbert.data.pretraining.batches import PretrainBatch
 from glassbert.data.pretraining.masking import Masking
 from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.glassbox.lab.reader import Variant, VariantAttention
+from glassbert.glassbox.lab.training import TEST_SEED, TrainingSettings, train
 from glassbert.model.block import Block
 from glassbert.model.init import initialise, new_bert
 from glassbert.model.layout import Batch, Layout
-from glassbert.ranges import Range
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.objectives.parts import ObjectiveSettings, PretrainNetwork
 from glassbert.tasks.objectives.registry import make_objective
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
-from glassbert.training.step import train_step
 
 NUM_TOPICS, NUM_NOUNS, NUM_VERBS, NUM_PLACES, NUM_ADJECTIVES = 4, 4, 3, 2, 3
 LENGTH = 7
-TEST_SEED = 20_180_404
 ALL_MASKED = Masking(mask_prob=1.0, random_prob=0.0)
 """How a network is measured: every chosen token is [MASK], whatever it was trained with."""
 
@@ -131,24 +129,6 @@ def texts(random: np.random.Generator, count: int, *, are_pairs: bool) -> Texts:
     return Texts(ids, segments, is_random, first.nouns)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LanguageSettings:
-    """Size of the BERTs and of their training."""
-
-    num_seeds: Annotated[int, Range(2, 100)] = 3
-    """BERTs that are trained for each row."""
-    num_steps: Annotated[int, Range(1, 100_000)] = 100
-    """Steps of training."""
-    num_sequences: Annotated[int, Range(2, 4096)] = 32
-    """Sentences, or pairs, of a step."""
-    hidden_size: Annotated[int, Range(8, 1024)] = 32
-    """Features of a token, a multiple of 4."""
-    num_layers: Annotated[int, Range(1, 24)] = 1
-    """Blocks."""
-    learning_rate: Annotated[float, Range(0, 1)] = 0.01
-    """Of AdamW, falling to 0."""
-
-
 @dataclass(frozen=True)
 class Pretrained:
     """A small BERT after its training."""
@@ -197,7 +177,7 @@ def batch_of(objective: Objective, found: Texts, moment: Moment) -> PretrainBatc
 
 
 def pretrain(
-    settings: LanguageSettings,
+    settings: TrainingSettings,
     seed: int,
     *,
     masking: Masking | None = None,
@@ -222,15 +202,13 @@ def pretrain(
     if variant is not None:
         _replace_attention(bert.encoder.blocks, shape, variant, seed)
     network = objective.network(bert, seed=seed)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=settings.learning_rate, weight_decay=0.0)
     random = np.random.default_rng(seed)
-    for step in range(settings.num_steps):
-        for group in optimizer.param_groups:
-            group["lr"] = settings.learning_rate * (1 - step / settings.num_steps)
+
+    def draw(step: int) -> PretrainBatch:
         found = texts(random, settings.num_sequences, are_pairs=are_pairs)
-        batch = batch_of(objective, found, Moment(seed, step, step, settings.num_steps))
-        counts = objective.counts(batch)
-        train_step(network, [batch], counts, objective.loss_weights, optimizer, max_grad_norm=1.0)
+        return batch_of(objective, found, Moment(seed, step, step, settings.num_steps))
+
+    train(network, settings, draw, objective.counts, objective.loss_weights)
     return Pretrained(network.eval(), objective)
 
 

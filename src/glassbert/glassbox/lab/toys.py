@@ -13,7 +13,8 @@ from glassbert.glassbox.lab.words import Words
 
 NO_LABEL = -100
 _NUM_TOKENS = 8
-_NUM_PAIR_TOKENS = 4
+_NUM_NEIGHBOUR_TOKENS = 3
+NEIGHBOURS = (-2, -1, 1, 2)
 Draw = Callable[[torch.Generator, int, int], tuple[Tensor, Tensor]]
 
 
@@ -86,10 +87,12 @@ def _brackets(generator: torch.Generator, num_sequences: int, length: int) -> tu
 
 
 def _neighbours(generator: torch.Generator, num_sequences: int, length: int) -> tuple[Tensor, Tensor]:
-    """Write both neighbours, in order: two places must be read without being mixed up."""
-    ids = _tokens(generator, num_sequences, length, _NUM_PAIR_TOKENS)
-    labels = ids.roll(1, dims=1) * _NUM_PAIR_TOKENS + ids.roll(-1, dims=1)
-    labels[:, [0, -1]] = NO_LABEL
+    """Write the two tokens before and the two after this one: four places, none to be mixed up."""
+    ids = _tokens(generator, num_sequences, length, _NUM_NEIGHBOUR_TOKENS)
+    labels = torch.zeros_like(ids)
+    for distance in NEIGHBOURS:
+        labels = labels * _NUM_NEIGHBOUR_TOKENS + ids.roll(-distance, dims=1)
+    labels[:, [0, 1, -2, -1]] = NO_LABEL
     return ids, labels
 
 
@@ -99,6 +102,9 @@ TOYS = {
     "induction": Toy(Words("induction", "归纳"), _NUM_TOKENS, _NUM_TOKENS, _induction, is_causal=True),
     "brackets": Toy(Words("bracket matching", "括号匹配"), 3, 2, _brackets),
     "neighbours": Toy(
-        Words("both neighbours", "左右邻居"), _NUM_PAIR_TOKENS, _NUM_PAIR_TOKENS**2, _neighbours
+        Words("four neighbours", "四个邻居"),
+        _NUM_NEIGHBOUR_TOKENS,
+        _NUM_NEIGHBOUR_TOKENS ** len(NEIGHBOURS),
+        _neighbours,
     ),
 }

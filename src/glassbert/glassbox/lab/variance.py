@@ -48,6 +48,19 @@ class Scores:
     """Mean of the largest probability."""
     slope: float
     """Mean norm of the Jacobian of softmax: how much of a gradient passes back through it."""
+    mean: float
+
+
+@dataclass(frozen=True)
+class BlockScores:
+    """The queries, keys and scores of one block of a model."""
+
+    raw: Scores
+    scaled: Scores
+    q_variance: float
+    k_variance: float
+    apart: float
+    """Norm of q - k, divided by the larger norm: 0 if queries and keys are the same."""
 
 
 def measure(scores: Tensor) -> Scores:
@@ -56,7 +69,8 @@ def measure(scores: Tensor) -> Scores:
     # |diag(y) - y y^T|^2 = sum y^2 - 2 sum y^3 + (sum y^2)^2, without building the matrix.
     squares = probs.square().sum(-1)
     norms = (squares - 2 * probs.pow(3).sum(-1) + squares.square()).clamp(min=0).sqrt()
-    return Scores(scores.var().item(), probs.amax(-1).mean().item(), norms.mean().item())
+    top, slope = probs.amax(-1).mean().item(), norms.mean().item()
+    return Scores(scores.var().item(), top, slope, scores.mean().item())
 
 
 def random_scores(settings: VarianceSettings, size: int, seed: int) -> Tensor:
@@ -68,12 +82,9 @@ def random_scores(settings: VarianceSettings, size: int, seed: int) -> Tensor:
 
 
 MEANING = Words(
-    "For random vectors the variance of q.k is d_k, and dividing by sqrt(d_k) brings it back to 1 "
-    "and keeps "
-    "the gradient of softmax alive at any size. A trained model's queries and keys are not "
-    "independent and "
-    "have no unit variance, so its scaled scores do not have variance 1: training sets their size, "
-    "and the "
+    "For random vectors the variance of q.k is d_k, and dividing by sqrt(d_k) brings it back to 1 and keeps "
+    "the gradient of softmax alive at any size. A trained model's queries and keys are not independent and "
+    "have no unit variance, so its scaled scores do not have variance 1: training sets their size, and the "
     "scale only decides where it starts.",
     "随机向量的 q.k 方差就是 d_k，除以 sqrt(d_k) 让它回到 1，softmax 的梯度在任何维度下都还在。"
     "训练好的模型，q 和 k 既不独立，方差也不是 1，缩放后的分数方差并不等于 1："
@@ -91,22 +102,27 @@ def run(settings: VarianceSettings) -> Report:
         raw[size] = [measure(scores) for scores in drawn]
         scaled[size] = [measure(scores / sqrt(size)) for scores in drawn]
     inside = look_inside(settings.model, settings.text)
-    of_model = [measure_block(inside, layer) for layer in range(len(inside.network.encoder.blocks))]
+    of_model = [measure_block(inside, layer) for layer in range(len(inside.blocks))]
     return Report(
         meaning=MEANING,
         tables=(_random_table(raw, scaled), _model_table(inside, of_model)),
         plots=_plots(raw, scaled),
-        claims=_claims(raw, scaled, of_model),
+        claims=(*_random_claims(raw, scaled), *_model_claims(of_model)),
         seeds=seeds,
     )
 
 
-def measure_block(inside: Inside, layer: int) -> tuple[Scores, Scores, float, float]:
-    """Return the scores of a block without and with the scale, and the variances of q and of k."""
-    shape = inside.network.config.encoder
+def measure_block(inside: Inside, layer: int) -> BlockScores:
+    """Measure the scores of a block without and with the scale."""
     raw = inside.values[f"enc.{layer}.attn.raw"]  # (1, heads, T, T)
-    q, k = (inside.values[f"enc.{layer}.attn.{side}"].var().item() for side in "qk")
-    return measure(raw), measure(raw / sqrt(shape.head_size)), q, k
+    q, k = (inside.values[f"enc.{layer}.attn.{side}"] for side in "qk")
+    return BlockScores(
+        raw=measure(raw),
+        scaled=measure(raw / sqrt(inside.network.config.encoder.head_size)),
+        q_variance=q.var().item(),
+        k_variance=k.var().item(),
+        apart=((q - k).norm() / max(q.norm(), k.norm())).item(),
+    )
 
 
 def _mean(found: list[Scores], name: str) -> Estimate:
@@ -138,11 +154,22 @@ def _random_table(raw: dict[int, list[Scores]], scaled: dict[int, list[Scores]])
     return Table(Words("Random vectors", "随机向量"), columns, rows, digits=3)
 
 
-def _model_table(inside: Inside, found: list[tuple[Scores, Scores, float, float]]) -> Table:
+def _model_table(inside: Inside, found: list[BlockScores]) -> Table:
     size = inside.network.config.encoder.head_size
     rows = tuple(
-        (str(layer), size, q, k, raw.variance, scaled.variance, raw.top, scaled.top, raw.slope, scaled.slope)
-        for layer, (raw, scaled, q, k) in enumerate(found)
+        (
+            str(layer),
+            size,
+            one.q_variance,
+            one.k_variance,
+            one.raw.variance,
+            one.scaled.variance,
+            one.raw.top,
+            one.scaled.top,
+            one.raw.slope,
+            one.scaled.slope,
+        )
+        for layer, one in enumerate(found)
     )
     columns = (
         Words("block", "block"),
@@ -182,24 +209,23 @@ def _plots(raw: dict[int, list[Scores]], scaled: dict[int, list[Scores]]) -> tup
     )
 
 
-def _claims(
-    raw: dict[int, list[Scores]],
-    scaled: dict[int, list[Scores]],
-    of_model: list[tuple[Scores, Scores, float, float]],
-) -> tuple[Claim, ...]:
+def _random_claims(raw: dict[int, list[Scores]], scaled: dict[int, list[Scores]]) -> tuple[Claim, ...]:
     largest = max(raw)
     ratio = Estimate.of([one.variance / largest for one in raw[largest]])
     unit = _mean(scaled[largest], "variance")
     gain = differences([one.slope for one in scaled[largest]], [one.slope for one in raw[largest]])
-    trained = [one.variance for _, one, _, _ in of_model]
+    middle = Estimate.of([one.mean / sqrt(largest) for one in raw[largest]])
     return (
         Claim(
             notes("11.3"),
             Words(
-                "q.k of independent features with mean 0 and variance 1 has variance d_k.",
-                "分量独立、均值 0、方差 1 的 q 和 k，点积的方差是 d_k。",
+                "q.k of independent features with mean 0 and variance 1 has mean 0 and variance d_k.",
+                "分量独立、均值 0、方差 1 的 q 和 k，点积的均值是 0，方差是 d_k。",
             ),
-            Words("variance / d_k at d_k = {}: {}", "d_k = {} 时方差 / d_k：{}").format(largest, ratio),
+            Words(
+                "d_k = {}: variance / d_k {}, mean / sqrt(d_k) {}",
+                "d_k = {}：方差 / d_k {}，均值 / sqrt(d_k) {}",
+            ).format(largest, ratio, middle),
             ratio.about(1.0, _TOLERANCE),
         ),
         Claim(
@@ -220,6 +246,12 @@ def _claims(
             ).format(largest, gain),
             gain.above(0.0),
         ),
+    )
+
+
+def _model_claims(found: list[BlockScores]) -> tuple[Claim, ...]:
+    trained, apart = [one.scaled.variance for one in found], [one.apart for one in found]
+    return (
         Claim(
             notes("11.1"),
             Words(
@@ -229,6 +261,15 @@ def _claims(
             Words("by block: {}", "各 block：{}").format(", ".join(f"{one:.3g}" for one in trained)),
             verdict(all(abs(one - 1) < 0.25 for one in trained)),
         ),
+        Claim(
+            notes("7.1, 7.2"),
+            Words("In self-attention Q = K = V.", "在 self-attention 中，Q = K = V。"),
+            Words(
+                "only their input is the same; norm of q - k over that of the larger one, by block: {}",
+                "相同的只是它们的输入；q - k 的范数与较大者的范数之比，各 block：{}",
+            ).format(", ".join(f"{one:.3g}" for one in apart)),
+            verdict(all(one < _TOLERANCE for one in apart)),
+        ),
     )
 
 
@@ -236,8 +277,7 @@ EXPERIMENTS = {
     "variance": Experiment(
         theory=Words(
             "If the features of q and k are independent with mean 0 and variance 1, each product has "
-            "variance 1 and "
-            "the sum of d_k of them has variance d_k; divided by sqrt(d_k), variance 1.",
+            "variance 1 and the sum of d_k of them has variance d_k; divided by sqrt(d_k), variance 1.",
             "若 q 和 k 的各分量独立、均值 0、方差 1，则每个乘积方差为 1，d_k 个相加方差为 d_k；除以 "
             "sqrt(d_k) 后方差为 1。",
         ),

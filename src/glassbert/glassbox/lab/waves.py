@@ -40,10 +40,8 @@ class WavesSettings:
 
 
 MEANING = Words(
-    "One matrix M turns PE(pos) into PE(pos + {0}) for every pos: pairs of features are rotated, "
-    "each by its "
-    "own angle, and pos does not enter. A head can learn M and so look {0} tokens ahead from "
-    "anywhere.",
+    "One matrix M turns PE(pos) into PE(pos + {0}) for every pos: pairs of features are rotated, each by "
+    "its own angle, and pos does not enter. A head can learn M and so look {0} tokens ahead from anywhere.",
     "同一个矩阵 M 把任意 pos 的 PE(pos) 变成 PE(pos + {0})：特征两两旋转，各转各的角度，与 pos 无关。"
     "一个注意力头学会 M，就能在任何位置看向后面第 {0} 个 token。",
 )
@@ -108,9 +106,8 @@ def _steps(settings: WavesSettings) -> Steps:
 EXPERIMENTS = {
     "waves": Experiment(
         theory=Words(
-            "sin(a + b) = sin a cos b + cos a sin b, and cos(a + b) = cos a cos b - sin a sin b: for a fixed "
-            "k, cos b "
-            "and sin b are constants.",
+            "sin(a + b) = sin a cos b + cos a sin b, and cos(a + b) = cos a cos b - sin a sin b: for a "
+            "fixed k, cos b and sin b are constants.",
             "sin(a + b) = sin a cos b + cos a sin b，cos(a + b) = cos a cos b - sin a sin b：k 固定时，cos b "
             "和 sin b 是常数。",
         ),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from glassbert.errors import UserError
 from glassbert.glassbox.trace.bert_subject import bert_subject
-from glassbert.glassbox.trace.record import Selection, planned_slots, record, twin
+from glassbert.glassbox.trace.record import Selection, planned_slots, record
 from glassbert.glassbox.trace.storage import Memory, Slot, StoredTensors, TensorFile
 from glassbert.glassbox.trace.subject import Subject
 from glassbert.glassbox.trace.trace import (
@@ -18,11 +18,14 @@ from glassbert.glassbox.trace.trace import (
     metadata_of,
 )
 from glassbert.glassbox.trace.translator_subject import translator_subject
+from glassbert.glassbox.twin import twin
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.prepare import PRECISIONS
 from glassbert.inference.translator import Translator
 from glassbert.messages import Log, to_stderr
+from glassbert.model.torch_state import in_own_state
+from glassbert.outputs import check_files
 from glassbert.parsing import json_text, parse_json
 from glassbert.storage import new_file, write_json
 
@@ -30,6 +33,7 @@ LARGE = 1 << 28
 """Bytes from which on the size of a trace is reported before it is recorded."""
 
 
+@in_own_state
 def trace(
     model: Model | Translator | str | Path,
     text: str,
@@ -62,6 +66,9 @@ def trace(
     path = None if out is None else checked_path(out, overwrite=overwrite)
     if not isinstance(model, Model | Translator):
         model = load(model)
+    if path is not None and model.folder is not None:
+        check_files([path, json_beside(path)], [model.folder])
+    model.refuse_int8("a trace")
     subject = _subject(model, text, pair, target, grad=grad)
     selection = Selection((names,) if isinstance(names, str) else tuple(names), layers)
     info = _info(model, subject, text, pair, selection.of(planned_slots(subject, grad=grad)), grad=grad)

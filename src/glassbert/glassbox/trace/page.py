@@ -28,6 +28,8 @@ SIDES = (64, 48, 32, 24, 16, 8, 4)
 """Rows and columns of a picture."""
 NUM_DIGITS_SHOWN = 6
 """Rows and columns of numbers that are written out."""
+NUM_CHARACTERS_SHOWN = 2000
+"""Of each text; the tokens that were read are in a table of their own."""
 PIXELS = 320
 """Least width of a picture on the screen, where its cells do not get larger than `MAX_CELL`."""
 MAX_CELL = 14
@@ -108,9 +110,9 @@ class _Page:
     def _header(self) -> Markup:
         info, words = self.trace.info, self.words
         about = [
-            (words["text"], info.text),
-            (words["pair"], info.pair),
-            (words["target"], None if info.target is None else str(info.target)),
+            (words["text"], _beginning(info.text)),
+            (words["pair"], None if info.pair is None else _beginning(info.pair)),
+            (words["target"], None if info.target is None else _beginning(str(info.target))),
             (words["model"], f"{info.model['kind']} {Path(info.model['folder'] or '').name}"),
             (words["weights"], self.trace.model_sha256[:16]),
             (words["tensors"], f"{len(self.trace):,}, {self.trace.nbytes / 1e6:,.1f} MB"),
@@ -271,6 +273,10 @@ def fragment(trace: "Trace") -> str:
     steps = table("Steps", ("name", "shape", "formula"), rows, texts=["formula"])
     folded = tag("details", tag("summary", f"{len(rows)} steps"), steps)
     return tag("div", tag("p", tag("code", repr(trace))), tokens, folded)
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= NUM_CHARACTERS_SHOWN else f"{text[:NUM_CHARACTERS_SHOWN]} ..."
 
 
 def _is_block_result(name: str, scope: str) -> bool:

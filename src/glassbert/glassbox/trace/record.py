@@ -1,13 +1,12 @@
 """Recording a pass: each number goes to its place as it is computed, each gradient as it arrives."""
 
-import copy
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from glassbert.errors import ModelError, UserError
 from glassbert.glassbox.trace.graph import Step
@@ -140,15 +139,3 @@ def record(subject: Subject, store: Store, slots: Iterable[Slot], *, grad: bool,
         subject.run(weights, Tap(recorder.sink))
         assert recorder.found is not None, f"{wanted.name} was not shown"
         recorder.found.backward()
-
-
-def twin(weights: Weights, device: torch.device, dtype: torch.dtype, *, grad: bool) -> Weights:
-    """Return weights that share their memory with ``weights`` where possible, with gradients of their own.
-
-    A backward pass through the model itself would leave gradients in it, and meet other threads'.
-    """
-    copies = {
-        id(old): nn.Parameter(old.detach().to(device, dtype), requires_grad=grad)
-        for old in weights.parameters()
-    }
-    return copy.deepcopy(weights, memo=dict(copies)).eval()

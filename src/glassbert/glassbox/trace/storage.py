@@ -5,15 +5,17 @@ The header of the file comes first and holds every shape, so the steps of a trac
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 from glassbert.errors import ModelError
+from glassbert.interop.safetensors_file import SafetensorsFile
 from glassbert.parsing import json_text
 
 Array = NDArray[Any]
@@ -97,33 +99,32 @@ class StoredTensors(Mapping[str, Array]):
 
     path: Path
 
+    @cached_property
+    def _file(self) -> SafetensorsFile:
+        if not self.path.exists():
+            raise ModelError(f"{self.path}: no such file; name a trace that was saved")
+        return SafetensorsFile(self.path)
+
     def __getitem__(self, name: str) -> Array:
-        with _opened(self.path) as file:
-            return file.get_tensor(name)
+        return self._file[name].numpy()
 
     def part(self, name: str, index: tuple[Any, ...]) -> Array:
-        """Return a part of a tensor and read nothing else."""
-        with _opened(self.path) as file:
-            return np.asarray(file.get_slice(name)[index])
+        """Return a part of a tensor; what the first numbers of ``index`` do not select is not read."""
+        first = tuple(takewhile(lambda one: isinstance(one, int), index))
+        return np.asarray(self._file.part(name, *first).numpy()[index[len(first) :]])
 
     def __iter__(self) -> Iterator[str]:
-        with _opened(self.path) as file:
-            return iter(list(file.keys()))
+        return iter(self._file)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._file)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each tensor."""
+        return self._file.shapes
 
     @property
     def metadata(self) -> dict[str, str]:
         """What the header says beside the shapes."""
-        with _opened(self.path) as file:
-            return dict(file.metadata() or {})
-
-
-def _opened(path: Path) -> Any:
-    try:
-        return safe_open(path, framework="numpy")
-    except (SafetensorError, OSError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise ModelError(f"{path}: no such file; name a trace that was saved") from None
-        raise ModelError(f"{path}: not a whole safetensors file ({error}); record the trace again") from None
+        return dict(self._file.metadata)

@@ -17,6 +17,7 @@ from glassbert.glassbox.trace.record import GRAD
 from glassbert.glassbox.trace.storage import Array, Slot, StoredTensors, TensorFile
 from glassbert.glassbox.trace.subject import Reading, Weights, no_such_name
 from glassbert.glassbox.trace.words import WORDS, Language
+from glassbert.outputs import HTML, check_new
 from glassbert.parsing import FormatError, json_text, parse_json
 from glassbert.storage import new_file, write_atomically, write_json
 from glassbert.typed import record_from
@@ -174,7 +175,7 @@ class Trace:
         """
         if language not in WORDS:
             raise UserError(f"language={language!r}; expected one of {', '.join(WORDS)}")
-        check_new(path, overwrite=overwrite)
+        check_new(path, overwrite=overwrite, beginning=HTML)
         write_atomically(Path(path), page(self, language).encode("utf-8"))
 
     def _repr_html_(self) -> str:
@@ -207,6 +208,8 @@ class Trace:
         info = record_from(TraceInfo, values, str(path), error=ModelError)
         if info.format != FORMAT:
             raise ModelError(f"{path}: a trace of format {info.format}, expected {FORMAT}; record it again")
+        if not _is_whole(info, tensors.shapes):
+            raise ModelError(f"{path}: its header does not fit its tensors; record the trace again")
         return cls(info, tensors)
 
     def _no_such(self, name: object) -> str:
@@ -216,6 +219,25 @@ class Trace:
         if isinstance(name, str) and name.startswith(GRAD) and not self.info.differentiated:
             return f"{name}: this trace has no gradients; record it with grad=True"
         return no_such_name(str(name), known)
+
+
+def _is_whole(info: TraceInfo, shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    """Return whether the parts of a trace from a file fit each other."""
+    readings = (info, *([info.decoder] if info.decoder else []))
+    steps = {step.name: step for step in info.graph}
+    return (
+        all(len(one.tokens) == len(one.ids) == len(one.segments) == len(one.offsets) > 0 for one in readings)
+        and all(len(pair) == 2 for one in readings for pair in one.offsets)
+        and len(steps) == len(info.graph)
+        and all(len(step.dims) == len(step.shape) for step in info.graph)
+        and all(name in steps for step in info.graph for name in step.inputs.values())
+        and shapes == {slot.name: slot.shape for slot in info.stored}
+        and all(
+            slot.name.removeprefix(GRAD) not in steps
+            or steps[slot.name.removeprefix(GRAD)].shape == slot.shape
+            for slot in info.stored
+        )
+    )
 
 
 def metadata_of(info: TraceInfo) -> dict[str, str]:
@@ -236,17 +258,6 @@ def checked_path(path: str | Path, *, overwrite: bool) -> Path:
     for one in (path, json_beside(path)):
         check_new(one, overwrite=overwrite)
     return path
-
-
-def check_new(path: str | Path, *, overwrite: bool) -> None:
-    """Refuse to write over a file, or into a folder that is not there."""
-    path = Path(path)
-    if path.is_dir():
-        raise UserError(f"{path} is a folder; name a file to write to")
-    if path.exists() and not overwrite:
-        raise UserError(f"{path} exists; name another file, or replace it: --force, overwrite=True")
-    if not path.parent.is_dir():
-        raise UserError(f"{path}: {path.parent} is not a folder; create it first")
 
 
 def fingerprint(weights: Weights) -> str:

@@ -15,10 +15,11 @@ from glassbert.errors import UserError
 from glassbert.glassbox.why.explanation import Part
 from glassbert.glassbox.why.subject import Subject
 from glassbert.glassbox.why.tokens import Group
-from glassbert.glassbox.why.variants import glass_pass, in_parts, scores, twin
+from glassbert.glassbox.why.variants import glass_pass, in_parts, network_of, scores
 from glassbert.inference.model import Model
 from glassbert.inference.questions import Baseline
 from glassbert.model.bert import Bert
+from glassbert.progress import each
 
 _CONTEXT = re.compile(r"enc\.(\d+)\.attn\.context")
 _BLOCK = re.compile(r"enc\.(\d+)\.out")
@@ -52,9 +53,9 @@ def without_heads(model: Model, subject: Subject) -> tuple[list[Part], float]:
     """
     shape = model.config.encoder
     num_layers, num_heads = shape.num_hidden_layers, shape.num_attention_heads
-    network, found = twin(model), []
-    for part in in_parts(1 + num_layers * num_heads, subject.num_tokens):
-        keep = torch.ones(len(part), num_layers, num_heads)
+    network, found = network_of(model), []
+    for part in each(in_parts(1 + num_layers * num_heads, subject.num_tokens)):
+        keep = torch.ones(len(part), num_layers, num_heads, dtype=torch.float32)
         for row, number in enumerate(part):
             if number:  # the first variant has all heads
                 keep[row].view(-1)[number - 1] = 0.0
@@ -80,8 +81,8 @@ def masked_heads(network: Bert, subject: Subject, keep: Tensor) -> Tensor:
 
 def without_layers(model: Model, subject: Subject) -> tuple[list[Part], float]:
     """Return how much the score falls when a block is skipped, block by block, and the score."""
-    num_layers, network, found = model.config.encoder.num_hidden_layers, twin(model), []
-    for part in in_parts(1 + num_layers, subject.num_tokens):
+    num_layers, network, found = model.config.encoder.num_hidden_layers, network_of(model), []
+    for part in each(in_parts(1 + num_layers, subject.num_tokens)):
         before: list[Tensor] = []
 
         def sink(name: str, value: Tensor, part: range = part, before: list[Tensor] = before) -> Tensor:
@@ -102,10 +103,10 @@ def lens(model: Model, subject: Subject) -> tuple[list[Part], float]:
 
     What a block wrote goes straight to the head (nostalgebraist 2020, "logit lens"); the embeddings too.
     """
-    num_layers, network, parts = model.config.encoder.num_hidden_layers, twin(model), []
+    num_layers, network, parts = model.config.encoder.num_hidden_layers, network_of(model), []
     final_norm = network.encoder.final_norm
     whole = 0.0
-    for part in in_parts(num_layers + 1, subject.num_tokens):
+    for part in each(in_parts(num_layers + 1, subject.num_tokens)):
         states: dict[int, Tensor] = {}
 
         def sink(name: str, value: Tensor, part: range = part, states: dict[int, Tensor] = states) -> Tensor:

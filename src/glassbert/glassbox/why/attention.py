@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassbert.glassbox.why.subject import Subject
-from glassbert.glassbox.why.variants import twin
+from glassbert.glassbox.why.variants import network_of
 from glassbert.inference.model import Model
 from glassbert.model.layout import Batch
 from glassbert.model.tap import Tap
@@ -23,7 +23,7 @@ _PROBS = re.compile(r"enc\.(\d+)\.attn\.probs")
 @torch.no_grad()
 def rollout(model: Model, subject: Subject) -> NDArray[np.float64]:
     """Return the share of each token of all inputs in what the head reads, (T,); they add up to 1."""
-    network, shares = twin(model), []
+    network, shares = network_of(model), []
     for ids, segments, places in zip(subject.ids, subject.segments, subject.looks_from, strict=True):
         paths: list[Tensor] = []
 

@@ -24,6 +24,7 @@ from glassbert.glassbox.why.tokens import grouped
 from glassbert.inference.model import Model
 from glassbert.inference.predict import as_examples
 from glassbert.inference.questions import Baseline, Method, Unit
+from glassbert.model.torch_state import in_own_state
 from glassbert.tasks.registry import task_of_head
 
 LOOK_AT_TEXTS = ("tokens", "rows")
@@ -56,6 +57,7 @@ class _Found:
     completeness: Completeness | None = None
 
 
+@in_own_state
 def why(
     model: Model,
     item: Item,
@@ -75,6 +77,7 @@ def why(
     check_choice("baseline", baseline, Baseline)
     if top < 1:
         raise UserError(f"top={top}; expected at least 1")
+    model.refuse_int8("an explanation")
     subject, example = _subject(model, item, target, method)
     if subject.read is None and method not in (*LOOK_AT_TEXTS, "rollout"):
         raise UserError(subject.why_not)

@@ -9,6 +9,7 @@ from glassbert.errors import GateError, UserError
 from glassbert.inference.model import Candidate
 from glassbert.inference.questions import Baseline, Method
 from glassbert.interop.names import nearest
+from glassbert.outputs import HTML, check_new
 from glassbert.storage import write_atomically
 
 ORDERED = ("layers", "lens", "tokens")
@@ -141,10 +142,8 @@ class Explanation:
 
     def save_html(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the page to a file."""
-        path = Path(path)
-        if path.exists() and not overwrite:
-            raise UserError(f"{path} exists; name another file, or replace it: --force, overwrite=True")
-        write_atomically(path, self.to_html().encode("utf-8"))
+        check_new(path, overwrite=overwrite, beginning=HTML)
+        write_atomically(Path(path), self.to_html().encode("utf-8"))
 
     def __str__(self) -> str:
         from glassbert.glassbox.why.terminal import render

@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from glassbert.errors import UserError
 from glassbert.glassbox.why.explanation import MAX_GAP, Completeness
 from glassbert.glassbox.why.subject import Subject
-from glassbert.glassbox.why.variants import in_parts, twin
+from glassbert.glassbox.why.variants import in_parts, network_of
 from glassbert.inference.model import Model
 from glassbert.inference.questions import Baseline
 from glassbert.model.bert import Bert
+from glassbert.progress import each
 
 FIRST_STEPS, MOST_STEPS = 32, 512
 """Where the number of steps is not given, it doubles until the parts add up."""
@@ -40,7 +41,7 @@ class _Way:
     """The straight line from the baseline to the text, and the network's answer along it."""
 
     def __init__(self, model: Model, subject: Subject, baseline: Baseline) -> None:
-        self.subject, self.network = subject, twin(model)
+        self.subject, self.network = subject, network_of(model)
         self.device, self.num_rows = model.device, model.config.encoder.vocab_size
         table = self.network.encoder.embeddings.token.weight
         ids = torch.from_numpy(subject.all_ids).to(self.device, torch.int64)
@@ -70,7 +71,7 @@ class _Way:
         nodes, weights = np.polynomial.legendre.leggauss(steps)  # exact for polynomials up to 2 steps - 1
         shares, weights = (nodes + 1) / 2, weights / 2
         mean = torch.zeros_like(self.start)
-        for part in in_parts(steps, self.subject.num_tokens):
+        for part in each(in_parts(steps, self.subject.num_tokens)):
             found, vectors = self.scores(shares[part.start : part.stop])
             (gradient,) = torch.autograd.grad(found.sum(), vectors)
             mean += torch.einsum(

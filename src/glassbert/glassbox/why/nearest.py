@@ -33,19 +33,27 @@ def nearest_tokens(model: Model, vector: ArrayLike, top: int = 10) -> list[Candi
 
     Specials and free rows are left out; the score is the cosine.
     """
-    given = torch.as_tensor(np.asarray(vector, dtype=np.float32))
-    table = model.network.encoder.embeddings.token.weight.detach().float().cpu()
-    if given.shape != table.shape[1:]:
-        raise UserError(f"a vector of shape {tuple(given.shape)}; expected ({table.size(1)},)")
+    table = model.network.encoder.embeddings.token.weight.detach().float().cpu().numpy()
     pieces = model.tokenizer.vocabulary.pieces
-    cosines = torch.nn.functional.cosine_similarity(table[: len(pieces)], given[None], dim=1)
+    ids, cosines = nearest_rows(table[: len(pieces)], pieces, vector, top)
+    return [Candidate(pieces[number], score) for number, score in zip(ids, cosines, strict=True)]
+
+
+def nearest_rows(
+    table: NDArray[np.float32], pieces: Sequence[str], vector: ArrayLike, top: int
+) -> tuple[list[int], list[float]]:
+    """Return the ids of the pieces nearest to ``vector``, (D,), and their cosines; ``table`` is (V, D).
+
+    Specials and free rows are left out.
+    """
+    given = torch.as_tensor(np.asarray(vector, dtype=np.float32))
+    if given.shape != table.shape[1:]:
+        raise UserError(f"a vector of shape {tuple(given.shape)}; expected ({table.shape[1]},)")
+    cosines = torch.nn.functional.cosine_similarity(torch.from_numpy(table), given[None], dim=1)
     cosines[[number for number, piece in enumerate(pieces) if is_reserved(piece)]] = -torch.inf
     best = cosines.topk(min(top, len(pieces)))
-    return [
-        Candidate(pieces[number], score)
-        for number, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        if score > -torch.inf
-    ]
+    is_found = best.values > -torch.inf
+    return best.indices[is_found].tolist(), best.values[is_found].tolist()
 
 
 def neighbours_of_tokens(model: Model, subject: Subject, top: int) -> list[Part]:

@@ -95,7 +95,7 @@ def _tag(model: Model, task: Tag, example: TagExample, target: str | None) -> Su
     if label is None:
         tags = logits[first:stop].argmax(axis=1)
     else:
-        tags = task.tag_set.encode([PieceSpan(first, stop, label)], len(offsets))[first:stop]
+        tags = task.tag_set.encode([PieceSpan(0, stop - first, label)], stop - first)
     own = max_context([one.window for one in inputs[0]])
     number = next(index for index, part in enumerate(own) if part.start <= first < part.stop)
     chosen = inputs[0][number]

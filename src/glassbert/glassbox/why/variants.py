@@ -3,14 +3,14 @@
 Legend: V variants, T tokens of one variant.
 """
 
-import copy
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
+from glassbert.glassbox.twin import twin
 from glassbert.glassbox.why.subject import Subject
 from glassbert.inference.model import Model
 from glassbert.model.bert import Bert, Output
@@ -37,16 +37,9 @@ def in_parts(num_variants: int, num_tokens: int) -> list[range]:
     return [range(first, min(first + size, num_variants)) for first in range(0, num_variants, size)]
 
 
-def twin(model: Model) -> Bert:
-    """Return the network with the same weights, for one call to change as it likes.
-
-    It computes in float32 on the model's device; nothing in it asks for a gradient.
-    """
-    shared = {
-        id(old): nn.Parameter(old.detach().to(model.device, torch.float32), requires_grad=False)
-        for old in model.network.parameters()
-    }
-    return copy.deepcopy(model.network, memo=shared).eval()
+def network_of(model: Model) -> Bert:
+    """Return the model's network in float32 on its device, for one call to change as it likes."""
+    return twin(model.network, model.device, torch.float32)
 
 
 @torch.no_grad()
