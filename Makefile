@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.installed-dev
 BENCH_INSTALLED := $(VENV)/.installed-bench
-BENCHMARKS := $(filter-out benchmarks/worker.py,$(wildcard benchmarks/*.py))
+BENCHMARKS := $(filter-out $(addprefix benchmarks/,load.py serve_peers.py servers.py worker.py),$(wildcard benchmarks/*.py))
 
 .PHONY: help demo page check format test test-slow fuzz bench clean
 .DEFAULT_GOAL := help
@@ -47,7 +47,7 @@ format: $(DEV_INSTALLED)  ## Let ruff put the code in order
 	$(BIN)/ruff check --fix .
 
 test: $(DEV_INSTALLED)  ## The test suite: offline, on the CPU
-	$(BIN)/pytest -q -n auto
+	$(BIN)/pytest -q -n 3 --dist worksteal
 
 test-slow: $(DEV_INSTALLED)  ## The long comparisons on large corpora
 	$(BIN)/pytest -q -m slow

@@ -1,9 +1,10 @@
-"""Is a source tree as fast as another one? Encode, pre-train and fine-tune with both, in turns.
+"""Is a source tree as fast as another one? Load, encode, run verbs and train with both, in turns.
 
     python benchmarks/old_and_new.py OLD_CHECKOUT [NEW_CHECKOUT] [--rounds 7] [--only pretrain ...]
 
 Each tree runs in processes of its own, one at a time; medians and their ratio are printed. Training speed is
-what the run itself measured (speed.jsonl). Data: ../shared/data.
+what the run itself measured (speed.jsonl); load, embed, predict and corpus are whole verbs or calls by the
+clock, their work in a second. Data: ../shared/data.
 """
 
 import argparse
@@ -13,11 +14,23 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from same_numbers import HERE, TASKS, make_inputs
 
-WORK = ("encode", "pretrain", "finetune")
+WORK = ("load", "embed", "predict", "corpus", "encode", "pretrain", "finetune")
+LOAD = """
+import sys, time
+import glassbert as gb
+gb.load(sys.argv[1])
+times = []
+for _ in range(7):
+    started_at = time.perf_counter()
+    gb.load(sys.argv[1])
+    times.append(time.perf_counter() - started_at)
+print(1 / sorted(times)[3])
+"""
 ENCODE = """
 import sys, time, torch
 import glassbert as gb
@@ -53,6 +66,32 @@ class Tree:
         """Return the tokens that are encoded in a second."""
         return float(self.run("-c", ENCODE, minilm_folder(), self.inputs / "lines.txt"))
 
+    def load(self) -> float:
+        """Return how often the model is loaded in a second."""
+        return float(self.run("-c", LOAD, minilm_folder()))
+
+    def embed(self) -> float:
+        """Return the lines that `glassbert embed` embeds in a second, its start included."""
+        lines = self.inputs / "many.txt"
+        return self._rate("embed", minilm_folder(), lines, "--out", self._new_run() + ".npy", of=lines)
+
+    def predict(self) -> float:
+        """Return the lines that `glassbert predict` reads, judges and prints in a second."""
+        lines = self.inputs / "many.txt"
+        return self._rate("predict", "classifier", lines, of=lines)
+
+    def corpus(self) -> float:
+        """Return the lines of text that `glassbert corpus build` turns into shards in a second."""
+        text = self.inputs / "enwiki.jsonl"
+        return self._rate("corpus", "build", text, "--tokenizer", "vocab", "--out", self._new_run(), of=text)
+
+    def _rate(self, *words: object, of: Path) -> float:
+        """Return the lines of a file that a verb needs a second for."""
+        num_lines = len(of.read_bytes().splitlines())
+        started_at = time.perf_counter()
+        self.run("-m", "glassbert", *words)
+        return num_lines / (time.perf_counter() - started_at)
+
     def pretrain(self) -> float:
         """Return the tokens that are learned from in a second."""
         out = self._new_run()
@@ -79,6 +118,10 @@ class Tree:
         text = self.inputs / "enwiki.jsonl"
         self.run("-m", "glassbert", "vocab", "train", text, "--size", 4000, "--out", "vocab")
         self.run("-m", "glassbert", "corpus", "build", text, "--tokenizer", "vocab", "--out", "corpus")
+        (self.work / "rows.tsv").write_text("text\tlabel\n" + "good film\tgood\nbad film\tbad\n" * 10)
+        rows, steps = self.work / "rows.tsv", ("--set", "train.steps=1")
+        names = ("--model", minilm_folder(), "--train", rows, "--dev", rows, "--out", "classifier")
+        self.run("-m", "glassbert", "train", "classify", *names, *steps)
 
     def _new_run(self) -> str:
         self.num_runs += 1
@@ -112,6 +155,7 @@ def main() -> int:
         ]
         lines = [line for row in rows for line in row.split("\n") if len(line) > 40]
         (inputs / "lines.txt").write_text("\n".join(lines[:512]), encoding="utf-8")
+        (inputs / "many.txt").write_text("\n".join(lines[:3000]), encoding="utf-8")
         trees = []
         for index, folder in enumerate((arguments.old, arguments.new)):
             work = Path(name) / f"tree-{index}"
@@ -126,7 +170,7 @@ def main() -> int:
             old, new = map(statistics.median, found)
             ratios = sorted(n / o for o, n in zip(*found, strict=True))
             print(
-                f"{what:<10} old {old:10,.0f}  new {new:10,.0f} tokens/s  ratio {new / old:.3f}"
+                f"{what:<10} old {old:10,.1f}  new {new:10,.1f} a second  ratio {new / old:.3f}"
                 f"  (pairs {ratios[0]:.3f} to {ratios[-1]:.3f})",
                 flush=True,
             )

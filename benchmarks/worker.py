@@ -4,10 +4,11 @@ Threads that wait for work may spin; in one process they would burden the engine
 """
 
 import multiprocessing as mp
-import resource
+import re
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 Run = Callable[[], Any]
@@ -23,7 +24,16 @@ def serve(make: Callable[..., dict[str, Run]], arguments: tuple[Any, ...], pipe:
         started_at = time.perf_counter()
         runs[name]()
         pipe.send(time.perf_counter() - started_at)
-    pipe.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    pipe.send(peak_memory())
+
+
+def peak_memory() -> float:
+    """Return the most memory that this process ever held, in MB.
+
+    `getrusage` would not do: its figure is that of the parent, if that one was larger when it started us.
+    """
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(found[1]) / 1024 if found else float("nan")
 
 
 class Worker:

@@ -19,6 +19,7 @@ _PLAIN = {
     "open_files",
     "outputs",
     "parsing",
+    "progress",
     "ranges",
     "signals",
     "typed",
@@ -37,6 +38,7 @@ ARROWS = {
     "heads": set(),
     "open_files": {"errors"},
     "parsing": {"errors"},
+    "progress": set(),
     "ranges": set(),
     "typed": {"errors", "ranges"},
     "outputs": {"errors", "open_files", "parsing"},
@@ -53,14 +55,15 @@ ARROWS = {
     "training": {*_BASE, "model", "interop"},
     "inference": _TASKS,
     "evaluation": {*_TASKS, "inference"},
+    "bulk": {*_TASKS, "inference"},
     "runs": {*_RUNS, "reports"},
     "reports": {*_TASKS, "evaluation"},
     "glassbox": {*_RUNS, "runs", "reports"},
     "extension": _TASKS,
     "serve": {*_TASKS, "inference"},
     "page": {*_TOP, "serve"},
-    "cli": {*_TOP, "serve", "page", "demo"},
-    "demo": {*_TOP, "glassbert"},
+    "cli": {*_TOP, "bulk", "serve", "page", "demo"},
+    "demo": {*_TOP, "serve", "glassbert"},
 }
 # The types of what the methods of a loaded model return that are built on top of it (`EXTENSIONS` there).
 THROUGH_THE_DOOR = {
@@ -181,6 +184,13 @@ def modules_after(code: str) -> set[str]:
 )
 def test_torch_is_not_imported_before_it_is_needed(code: str) -> None:
     assert "torch" not in modules_after(code)
+
+
+def test_loading_a_model_does_not_load_the_compiler_of_torch() -> None:
+    """It takes longer than everything else between the import of torch and the first answer."""
+    loaded = modules_after("import glassbert as gb; gb.load('demo').embed(['a'])")
+    assert "torch" in loaded
+    assert "torch._dynamo" not in loaded
 
 
 def test_every_public_name_can_be_had() -> None:

@@ -2,9 +2,11 @@
 
 - console: `$ glassbert ...` with the output below it; `$ cat > FILE <<'END'` writes a file;
   `$ echo $?` shows the exit code of the command before. Remarks on stderr show like output.
+  `$ glassbert serve ... &` starts a server, `$ curl ...` asks it, `$ kill %1` ends it.
 - python: the blocks of a page run top to bottom in one namespace. What they print stands in `# ->` comments,
   or in a text block that follows.
-- sh: how to set up, with make or pip; checked, not run.
+  A block that begins with `# needs PACKAGE` is only compiled where that package is not installed.
+- sh: how to set up, with make, pip or programs that are not here; checked, not run.
 - A shown line `...` stands for any lines; a shown decimal number may differ by one in its last digit.
 
 Each page runs in its own empty folder, where `tests` is this folder.
@@ -13,16 +15,19 @@ Each page runs in its own empty folder, where `tests` is this folder.
 import contextlib
 import io
 import itertools
+import os
 import re
 import runpy
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from glassbert.cli.main import main
+from helpers.page_server import PageServer, curl
 
 ROOT = Path(__file__).parents[1]
 HANDBOOK = ROOT / "docs" / "handbook"
@@ -33,6 +38,7 @@ GENERATOR = ROOT / "docs" / "make_reference.py"
 _FENCE = re.compile(r"```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HERE_DOCUMENT = re.compile(r"cat > (\S+) <<'END'")
 _DECIMAL = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?")
+_NEEDS = re.compile(r"# needs (\w+)")
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -99,7 +105,7 @@ def caught_output(*, with_stderr: bool) -> Iterator[io.StringIO]:
         yield caught
 
 
-def run_console(code: Code, page: str) -> None:
+def run_console(code: Code, page: str, server: PageServer) -> None:
     """Run the commands of a block one by one."""
     lines = iter(code.text.splitlines())
     exit_code = 0
@@ -116,10 +122,17 @@ def run_console(code: Code, page: str) -> None:
         if here := _HERE_DOCUMENT.fullmatch(command):
             Path(here.group(1)).write_text("".join(f"{line}\n" for line in below), encoding="utf-8")
             continue
+        name, *arguments = shlex.split(server.actual(command))
+        came: list[str] = []
         if command == "echo $?":
             came = [str(exit_code)]
+        elif command == "kill %1":
+            exit_code = server.stop()
+        elif name == "curl":
+            came = server.shown(curl(arguments)).splitlines()
+        elif arguments[-1:] == ["&"]:
+            came = server.start(arguments[:-1])
         else:
-            name, *arguments = shlex.split(command)
             assert name == "glassbert", f"{page}:{code.line}: only glassbert can be run, not {name}"
             with caught_output(with_stderr=True) as output:
                 exit_code = main(arguments)
@@ -143,26 +156,42 @@ def run_python(code: Code, shown_below: str, namespace: dict[str, object], page:
 
 
 def check_shell(code: Code, page: str) -> None:
-    """Check lines that set things up, which a test cannot run: `make` with a target there is, or `pip`."""
+    """Check lines that a test cannot run: targets of `make`, `pip`, deployments, a page that stays open."""
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    reference = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8").partition("glassbert open")[2]
     for line in code.text.splitlines():
         command, argument, *_ = line.split()
         known = (command == "make" and argument in targets) or (command == "pip" and argument == "install")
+        if (command, argument) == ("glassbert", "open"):
+            known = {*re.findall(r"--[a-z-]+", line)} <= {*re.findall(r"--[a-z-]+", reference)}
+        known = known or command in ("docker", "kubectl", "systemctl", "serve", "sudo")
         assert known, f"{page}:{code.line}: {line}"
 
 
-def run_page(path: Path) -> None:
+def is_usable(package: str) -> bool:
+    """Return whether a block that needs a package can run."""
+    if package == "huggingface_hub" and os.environ.get("HF_HUB_OFFLINE"):
+        return False  # it then refuses this machine too
+    return find_spec(package) is not None
+
+
+def run_page(path: Path, server: PageServer) -> None:
     """Execute a page in the present folder."""
     blocks = blocks_of(path.read_text(encoding="utf-8"))
     namespace: dict[str, object] = {"__name__": "page"}
     page = str(path.relative_to(ROOT))
     for code, after in itertools.zip_longest(blocks, blocks[1:]):
         if code.language == "console":
-            run_console(code, page)
+            run_console(code, page, server)
         elif code.language == "sh":
             check_shell(code, page)
         elif code.language == "python":
-            run_python(code, after.text if code.has_output_below else "", namespace, page)
+            code = replace(code, text=server.actual(code.text))
+            needed = _NEEDS.match(code.text)
+            if needed and not is_usable(needed[1]):
+                compile(code.text, page, "exec")
+            else:
+                run_python(code, after.text if code.has_output_below else "", namespace, page)
         else:
             assert code.language == "text", (
                 f"{page}:{code.line}: a block of {code.language!r} is not executed"
@@ -175,7 +204,11 @@ def test_what_a_page_shows_is_what_comes_out(
 ) -> None:
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     monkeypatch.chdir(tmp_path)
-    run_page(path)
+    server = PageServer()
+    try:
+        run_page(path, server)
+    finally:
+        server.stop()
 
 
 def test_both_languages_have_the_same_chapters() -> None:

@@ -77,6 +77,26 @@ EXPECTED = {
         "[holds] dy_i/dx_j is y_i*(1-y_i) for i = j and -y_i*y_j otherwise.",
         "Result('waves'",
     ],
+    "10_serving": [
+        "/v1/embeddings: 3 vectors, 13 tokens",
+        "/similarity: the dog is nearer to the cat than the market is: True",
+        "/tasks/fill: country",
+        "drained, exit code 0",
+        "3 files, 9 rows, 3 bad; 0 were done before",
+        "3 files, 9 rows, 3 bad; 3 were done before",
+    ],
+    "11_page": [
+        "they part at emb.token",
+        "enc.3.out 0.5144",
+        "nearest to the: a 0.5998, an 0.4625, its 0.4595",
+        "one HTML file of at most 5 MB: True",
+    ],
+    "12_small": [
+        "student: 76% of the parameters",
+        "trimmed: 12,000 rows, now 25",
+        "words: 北京[0:2] 是[2:3] 首都[3:5] 。[5:6]",
+        "new: [CLS] 鲵 [SEP]",
+    ],
 }
 
 

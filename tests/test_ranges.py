@@ -17,13 +17,15 @@ from glassbert.cli.app import build_app
 from glassbert.cli.main import main
 from glassbert.config import BertConfig, LstmConfig
 from glassbert.errors import UserError
+from glassbert.glassbox.lab.catalogue import CATALOGUE
+from glassbert.glassbox.lab.experiment import find
 from glassbert.ranges import Range
 from glassbert.runs.api import finetune_homes, pretrain_homes, translate_homes
 from glassbert.runs.finetune import FineTuneRecipe
 from glassbert.runs.pretrain import PretrainRecipe
 from glassbert.runs.recipe import Tables, changed
 from glassbert.runs.translate import TranslateRecipe
-from glassbert.typed import hints_of
+from glassbert.typed import hints_of, settings_from
 
 SOURCE = Path(glassbert.__file__).parent
 ABSURD = ["nan", "inf", "-inf", "-1", "0", "1e30", "1" + "0" * 30, "many", "[1]", "{}"]
@@ -83,6 +85,7 @@ def test_every_number_of_a_settings_class_has_a_range(kind: type[Any]) -> None:
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_no_number_from_python_ends_in_anything_but_a_line(kind: type[Any]) -> None:
     required = {"size": 100, "corpus": Path("c"), "train": Path("t"), "until": 1.0, "encoder": BertConfig()}
+    required |= {"text": (Path("t"),), "model": Path("m"), "teacher": Path("m")}
     needed = {f.name: required[f.name] for f in fields(kind) if f.name in required}
     for name, hint in hints_of(kind).items():
         if plain(hint) - {NoneType}:
@@ -153,3 +156,14 @@ def test_every_numeric_option_has_a_range(verb: str, name: str, argument: cyclop
     assert set(values) > {"nan", "inf", "1e30"}
     for value in ("many", *values):
         assert main([*verb.split(), "a", "b", f"{name}={value}"]) == 2
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_no_number_of_an_experiment_is_absurd(name: str) -> None:
+    kind = find(name).settings
+    for key, hint in hints_of(kind).items():
+        for value in NUMBERS:
+            refused = refusal(lambda key=key, value=value: settings_from(kind, {key: value}, name))
+            assert refused is None or len(refused.splitlines()) == 1
+            is_absurd = value in (10**30, 1e30, math.inf, -math.inf) or value != value
+            assert refused or not is_absurd or hint is str, f"{name}.{key}={value} is accepted"

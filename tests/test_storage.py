@@ -97,3 +97,17 @@ def test_the_folder_one_is_in_is_not_replaced_nor_what_holds_it(
 def test_a_file_in_a_folder_that_is_not_there_is_named_as_given(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nowhere/file\.txt: .*nowhere is not a folder; create it first"):
         write_atomically(tmp_path / "nowhere" / "file.txt", b"")
+
+
+def test_a_file_never_takes_the_place_of_a_pipe_and_a_link_stays_one(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "to-pipe").symlink_to("pipe")
+    for name in ("pipe", "to-pipe"):
+        with pytest.raises(UserError, match="expected a file, got a pipe"):
+            write_atomically(tmp_path / name, b"new")
+    assert (tmp_path / "pipe").is_fifo()
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / "to-file").symlink_to("file")
+    write_atomically(tmp_path / "to-file", b"new")
+    assert (tmp_path / "to-file").is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"new"

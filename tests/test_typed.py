@@ -7,7 +7,7 @@ import pytest
 
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.ranges import Count, Range, Share, ShareBelowOne
-from glassbert.typed import check_fields, record_from, settings_from, shown, typed
+from glassbert.typed import check_fields, fits, record_from, settings_from, shown, typed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,3 +123,20 @@ def test_a_message_shows_no_megabytes() -> None:
         typed("x" * 5_000_000, int, "a")
     assert len(str(caught.value)) < 200
     assert shown("a\nb") == "'a\\nb'"
+
+
+def test_what_fits_a_type_fits_it_to_the_bottom() -> None:
+    assert fits(((1, 2.5), ("a",)), tuple[tuple[float | str, ...], ...])
+    assert fits({"a": (None, 1)}, Mapping[str, tuple[int | None, ...]])
+    assert fits(("a", 1), tuple[str, int])
+    for value, hint in (
+        (((1, None),), tuple[tuple[float | str, ...], ...]),
+        ({"a": (1.5,)}, Mapping[str, tuple[int, ...]]),
+        (("a", 1, 2), tuple[str, int]),
+        (True, float),
+        (True, int),
+        (None, str),
+        ("c", Literal["a", "b"]),
+        ([1], tuple[int, ...]),
+    ):
+        assert not fits(value, hint), (value, hint)

@@ -4,12 +4,17 @@ Public names load on first use: `import glassbert` stays instant, and torch is i
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from glassbert.version import __version__ as __version__
 
+TYPE_CHECKING = False  # checkers take it for true; to import typing would take longer than all else here
 if TYPE_CHECKING:
+    from typing import Any
+
     from glassbert import serve as serve
+    from glassbert.bulk.api import FilesResult as FilesResult
+    from glassbert.bulk.api import embed_files as embed_files
+    from glassbert.bulk.api import predict_files as predict_files
     from glassbert.config import PRESETS as PRESETS
     from glassbert.config import BertConfig as BertConfig
     from glassbert.config import ModelConfig as ModelConfig
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from glassbert.glassbox.trace.api import trace as trace
     from glassbert.glassbox.trace.trace import Trace as Trace
     from glassbert.glassbox.why.explanation import Explanation as Explanation
+    from glassbert.glassbox.why.nearest import nearest_tokens as nearest_tokens
     from glassbert.inference.decode import DecodeSettings as DecodeSettings
     from glassbert.inference.embeddings import Embeddings as Embeddings
     from glassbert.inference.loading import load as load
@@ -40,8 +46,12 @@ if TYPE_CHECKING:
     from glassbert.inference.model import Model as Model
     from glassbert.inference.translator import Translation as Translation
     from glassbert.inference.translator import Translator as Translator
+    from glassbert.inference.word_vectors import WordVectors as WordVectors
+    from glassbert.inference.word_vectors import word_vectors as word_vectors
+    from glassbert.inference.words import Word as Word
     from glassbert.interop.convert import convert as convert
     from glassbert.interop.extend import extend_vocabulary as extend_vocabulary
+    from glassbert.interop.trim import trim_vocabulary as trim_vocabulary
     from glassbert.model.bert import Bert as Bert
     from glassbert.model.init import new_bert as new_bert
     from glassbert.model.init import new_transformer as new_transformer
@@ -50,6 +60,8 @@ if TYPE_CHECKING:
     from glassbert.model.seq2seq import Transformer as Transformer
     from glassbert.model.tap import Tap as Tap
     from glassbert.reports.page import write_report as write_report
+    from glassbert.runs.api import distil as distil
+    from glassbert.runs.api import extend_from_text as extend_from_text
     from glassbert.runs.api import pretrain as pretrain
     from glassbert.runs.api import train as train
     from glassbert.runs.run import RunResult as RunResult
@@ -81,6 +93,7 @@ _HOMES = {
     "Encoding": "text.wordpiece.tokenizer",
     "Evaluation": "evaluation.result",
     "Explanation": "glassbox.why.explanation",
+    "FilesResult": "bulk.api",
     "Filled": "inference.model",
     "Layout": "model.layout",
     "LearnSettings": "text.wordpiece.learn",
@@ -101,18 +114,25 @@ _HOMES = {
     "Translator": "inference.translator",
     "UserError": "errors",
     "Vocabulary": "text.vocabulary",
+    "Word": "inference.words",
+    "WordVectors": "inference.word_vectors",
     "build_corpus": "data.corpus.build",
     "check_corpus": "data.corpus.check",
     "convert": "interop.convert",
+    "distil": "runs.api",
     "doctor": "glassbox.doctor.examine",
+    "embed_files": "bulk.api",
     "evaluate": "evaluation.evaluate",
+    "extend_from_text": "runs.api",
     "extend_vocabulary": "interop.extend",
     "lab": "glassbox.lab.experiment",
     "learn_vocabulary": "text.wordpiece.learn",
     "load": "inference.loading",
+    "nearest_tokens": "glassbox.why.nearest",
     "new_bert": "model.init",
     "new_transformer": "model.init",
     "params": "glassbox.accounting",
+    "predict_files": "bulk.api",
     "preset": "config",
     "pretrain": "runs.api",
     "register": "tasks.registry",
@@ -120,6 +140,8 @@ _HOMES = {
     "segmenter": "text.segment",
     "trace": "glassbox.trace.api",
     "train": "runs.api",
+    "trim_vocabulary": "interop.trim",
+    "word_vectors": "inference.word_vectors",
     "write_report": "reports.page",
 }
 
@@ -129,7 +151,7 @@ _PACKAGES = ("serve",)
 __all__ = sorted([*_HOMES, *_PACKAGES, "__version__"])
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name in _PACKAGES:
         return import_module(f"glassbert.{name}")
     if name not in _HOMES:

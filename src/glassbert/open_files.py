@@ -6,6 +6,7 @@ Each limit can be raised by the environment variable that its message names.
 import io
 import os
 import stat
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,11 +90,72 @@ def read_regular(path: str | Path, *, limit: Limit = DOCUMENT, error: type[UserE
     return content
 
 
+def real_path(path: str | Path) -> Path:
+    """Return a path without links; one that leads in circles, for which pathlib fails, stays as it is."""
+    if "\0" in str(path):
+        raise UserError(f"{path}: a path cannot hold the character NUL")
+    return Path(os.path.realpath(path))
+
+
 def check_regular(path: str | Path, *, error: type[UserError] = ModelError) -> None:
     """Refuse what is there but is not a file: a folder, a pipe or a device."""
+    if "\0" in str(path):
+        raise error(f"{path}: a path cannot hold the character NUL")
     mode = Path(path).stat().st_mode
     if not stat.S_ISREG(mode):
         raise error(f"{path}: expected a file, got {_kind(mode)}")
+
+
+class PartsFile:
+    """An open file of which parts are read.
+
+    It is not mapped into memory: the access to a mapped file that was cut short in the meantime would end the
+    process. A read costs a few microseconds.
+    """
+
+    _seeking = threading.Lock()
+
+    def __init__(self, path: str | Path, *, error: type[UserError] = ModelError) -> None:
+        """Open a regular file; a missing one raises FileNotFoundError.
+
+        Args:
+            error: What to raise if it is no file, or becomes shorter.
+        """
+        self.path, self._error = Path(path), error
+        check_regular(self.path, error=error)
+        self._descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self.size = os.fstat(self._descriptor).st_size
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+
+    def read(self, start: int, num_bytes: int) -> bytes | bytearray:
+        """Return ``num_bytes`` from byte ``start`` on."""
+        if start + num_bytes > self.size:
+            raise self._shorter()
+        data = bytearray(num_bytes)
+        self.read_into(start, memoryview(data))
+        return data
+
+    def read_into(self, start: int, buffer: memoryview) -> None:
+        """Fill ``buffer`` with the bytes from ``start`` on."""
+        done = 0
+        while done < len(buffer):  # a system reads 2 GB at once
+            count = self._read_some(start + done, buffer[done:])
+            if not count:
+                raise self._shorter()
+            done += count
+
+    def _read_some(self, start: int, buffer: memoryview) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._descriptor, [buffer], start)
+        with self._seeking:
+            os.lseek(self._descriptor, start, os.SEEK_SET)
+            return os.readv(self._descriptor, [buffer])
+
+    def _shorter(self) -> UserError:
+        return self._error(f"{self.path}: became shorter since it was opened; write or fetch it again")
 
 
 def _kind(mode: int) -> str:

@@ -8,11 +8,12 @@ lists those that it did.
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
 from glassbert.errors import ModelError, UserError
-from glassbert.open_files import read_regular
+from glassbert.open_files import check_regular, read_regular, real_path
 from glassbert.parsing import FormatError, json_text, parse_json
 
 WRITTEN = ".glassbert-files.json"
@@ -41,6 +42,9 @@ _OF_ONE_KIND = {
     "manifest.json": ("shard-*", "held-out/*", "progress.json"),
 }
 
+HTML, SVG, JSON = b"<!doctype html>", b"<svg", b"{"
+"""How the files of these kinds begin that we write."""
+
 Paths = Iterable[str | Path]
 
 
@@ -54,26 +58,53 @@ def check_folder(out: str | Path, reads: Paths = (), *, is_replaced: bool = True
     _check_place(out)
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; name a folder to write to")
-    whole = out.resolve()
+    whole = real_path(out)
     if is_replaced and Path.cwd().is_relative_to(whole):
         raise UserError(f"{out} is or contains the current folder, which would be replaced; name another one")
     for path in _all(reads):
-        if path.resolve().is_relative_to(whole):
+        if real_path(path).is_relative_to(whole):
             raise UserError(f"{out} contains {path}, which is read; name another folder to write to")
 
 
 def check_files(files: Paths, reads: Paths = ()) -> None:
-    """Refuse files to write that cannot be made, or that are read: under this name, or by a link."""
-    reads = list(reads)
+    """Refuse files to write that cannot be made, that are one, or are read: under this name, or by a link."""
+    reads, seen = list(reads), set[Path]()
     for file in map(Path, files):
         _check_place(file)
-        if file.is_dir():
-            raise UserError(f"{file} is a folder; name a file to write to")
+        check_replaceable(file)
+        if real_path(file) in seen:
+            raise UserError(f"{file} would be written twice; name a file for each output")
+        seen.add(real_path(file))
         if not file.exists():
             continue
         for path in _all(reads):
             if path.exists() and path.samefile(file):
                 raise UserError(f"{file} would replace {path}, which is read; name another file")
+
+
+def check_new(file: str | Path, *, overwrite: bool, beginning: bytes = b"") -> None:
+    """Refuse to write over a file unless ``overwrite`` allows it, or into a folder that is not there.
+
+    Args:
+        beginning: How a file begins that may be overwritten; any may if not given.
+    """
+    file = Path(file)
+    check_replaceable(file)
+    if file.exists() and not overwrite:
+        raise UserError(f"{file} exists; name another file, or replace it: --force, overwrite=True")
+    if not file.parent.is_dir():
+        raise UserError(f"{file}: {file.parent} is not a folder; create it first")
+    if beginning:
+        check_kind(file, beginning, f"a file that begins with {beginning.decode()}")
+
+
+def check_replaceable(file: str | Path) -> None:
+    """Refuse to write a file where a folder, a pipe or a device is: a rename would put it in their place."""
+    file = Path(file)
+    if file.is_dir():
+        raise UserError(f"{file} is a folder; name a file to write to")
+    with suppress(FileNotFoundError):
+        check_regular(file, error=UserError)
 
 
 def check_kind(file: str | Path, beginning: bytes, kind: str) -> None:
@@ -151,6 +182,6 @@ def _all(paths: Paths) -> Iterator[Path]:
 
 def _check_place(path: Path) -> None:
     """Refuse a path below something that is not a folder."""
-    place = next(parent for parent in (path.absolute().parents) if os.path.lexists(parent))
+    place = next((parent for parent in path.absolute().parents if os.path.lexists(parent)), path)
     if not place.is_dir():
         raise UserError(f"{path}: {place} is not a folder; name another place")

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from glassbert.errors import ModelError, UserError
-from glassbert.open_files import read_regular
-from glassbert.outputs import check_folder, keep_others
+from glassbert.errors import DataError, ModelError, UserError
+from glassbert.open_files import check_regular, read_regular, real_path
+from glassbert.outputs import check_folder, check_replaceable, keep_others
 from glassbert.parsing import FormatError, json_text, parse_json
 from glassbert.signals import held, writing
 
-LEFT_OVER_ENDINGS = ("part", "old")
-"""Endings of the hidden files that a kill in the middle of a write leaves behind."""
+# The hidden files that a kill in the middle of a write leaves behind.
+_LEFT_OVER = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.(?P<ending>part|old)")
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -30,6 +30,8 @@ def write_atomically(path: Path, data: bytes) -> None:
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a file to write into; it becomes ``path`` on success and is removed on failure."""
+    check_replaceable(path)
+    path = real_path(path)  # a link stays a link; its target is replaced
     if not path.parent.is_dir():
         raise UserError(f"{path}: {path.parent} is not a folder; create it first")
     aside = _aside(path, "part")
@@ -71,7 +73,7 @@ def new_files(folder: Path) -> Iterator[Path]:
 def new_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Yield a folder to write into; it becomes ``out`` on success and is removed on failure."""
     check_folder(out)
-    out = out.resolve()  # a link stays a link; its target is replaced
+    out = real_path(out)  # a link stays a link; its target is replaced
     if out.is_dir() and any(out.iterdir()) and not overwrite:
         raise UserError(f"{out} is not empty; name another folder, or replace it: --force, overwrite=True")
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -108,6 +110,21 @@ def locked(folder: Path, other: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed write left in a folder; move back what it had moved aside."""
+    for path in list(folder.glob(".*")):
+        found = _LEFT_OVER.fullmatch(path.name)
+        if found is None:
+            continue
+        if found["ending"] == "old" and not (folder / found["name"]).exists():
+            # The kill came between the two renames of a replacement: this is the only complete folder.
+            os.replace(path, folder / found["name"])
+        elif path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -160,7 +177,8 @@ def read_log(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the sha256 of a file's bytes, in hex."""
+    """Return the sha256 of a file's bytes, in hex; a pipe or a device, which may have no end, is refused."""
+    check_regular(path, error=DataError)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -127,6 +127,33 @@ def typed(value: Any, hint: Any, name: str, *, error: type[UserError] = UserErro
     return _typed_value(value, hint, name, error)
 
 
+def fits(value: Any, hint: Any) -> bool:
+    """Return whether ``value``, and everything in it, has the type ``hint``; an int also fits a float."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin is Literal:
+        return isinstance(value, str | int) and value in arguments
+    if origin in (Union, UnionType):
+        return any(fits(value, one) for one in arguments)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        kinds = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
+        return len(value) == len(kinds) and all(map(fits, value, kinds))
+    if origin in (Mapping, dict):
+        return isinstance(value, Mapping) and all(
+            fits(name, arguments[0]) and fits(one, arguments[1]) for name, one in value.items()
+        )
+    if isinstance(hint, type) and is_dataclass(hint):
+        return isinstance(value, hint) and all(
+            fits(getattr(value, name), one) for name, one in hints_of(hint).items()
+        )
+    if isinstance(value, bool) or hint is not float:
+        return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
+    return isinstance(value, int | float)
+
+
 def shown(value: Any) -> str:
     """Return a wrong value for a message: on one line, and not too long."""
     text = repr(value)

@@ -99,8 +99,34 @@ def test_a_model_and_a_target_that_do_not_fit_are_refused(
     assert "this is an LSTM; nothing was written" in fails(capsys, 4, recurrent, out, "--to", "ctranslate2")
     assert "no folder nowhere" in fails(capsys, 4, "nowhere", out, "--to", "ctranslate2")
     assert "dtype='int8'; expected one of float32" in fails(capsys, 2, bert, out, "--dtype", "int8")
-    assert "onnx" in fails(capsys, 2, folder, out, "--to", "onnx")
+    assert "is a translator, which ONNX does not get" in fails(capsys, 4, folder, out, "--to", "onnx")
+    assert "onnx has its own" in fails(capsys, 2, bert, out, "--to", "onnx", "--dtype", "float16")
+    assert "an LSTM has no blocks" in fails(capsys, 4, recurrent, out, "--to", "int8")
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("form", "dtype", "file"), [("int8", "int8", "model.safetensors"), ("onnx", "float32", "model.onnx")]
+)
+def test_an_encoder_is_written_in_other_forms(
+    form: str, dtype: str, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bert, out = save_oracle(make_oracle("BertForMaskedLM"), tmp_path / "bert"), tmp_path / "out"
+    capsys.readouterr()
+    assert main(["convert", str(bert), str(out), "--to", form, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["to"], answer["dtype"]) == (form, dtype)
+    assert (out / file).is_file()
+
+
+def test_without_onnx_it_is_said_how_to_install_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bert = save_oracle(make_oracle("BertForMaskedLM"), tmp_path / "bert")
+    capsys.readouterr()
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert "pip install 'glassbert[export]'" in fails(capsys, 2, bert, tmp_path / "out", "--to", "onnx")
+    assert not (tmp_path / "out").exists()
 
 
 def test_without_ctranslate2_it_is_said_how_to_install_it(

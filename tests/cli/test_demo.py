@@ -14,7 +14,7 @@ from glassbert.model.init import new_bert
 from glassbert.text.wordpiece.learn import LearnSettings, learn_vocabulary
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
-TITLES = 17
+TITLES = 18
 
 
 @pytest.fixture
@@ -82,6 +82,12 @@ def test_the_numbers_are_those_of_the_models_it_keeps(
     rows = numbers["translate"]["alignment"]["weights"]
     assert all(sum(row) == pytest.approx(1, abs=1e-2) for row in rows)
     assert (out / "translate" / "last" / "model.safetensors").is_file()
+
+    expected = answers[0].label
+    assert len(numbers["serve"]["answers"]) >= 3
+    assert set(numbers["serve"]["answers"].values()) == {expected}
+    assert numbers["serve"]["difference"] < 1e-5
+    assert (numbers["serve"]["answered"], numbers["serve"]["exit_code"]) == (64, 0)
 
     assert main(["demo", "--out", str(out)]) == 2
     assert "is not empty" in capsys.readouterr().err

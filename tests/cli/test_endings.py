@@ -202,3 +202,10 @@ def test_a_full_disk_is_exit_1(
         last = capsys.readouterr().err.splitlines()[-1]
         assert (code, "glassbert: " in last) == (1, True), (name, last)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_current_folder_that_is_gone_is_one_line(inputs: Path, tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    run = shell(f"cd {tmp_path}/gone && rmdir ../gone && GB fill {inputs}/bert 'a [MASK]'")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == "glassbert: the current folder was removed; change to another one\n"

@@ -1,9 +1,12 @@
 """No verb overwrites or deletes what it reads: every verb, each of its outputs, all of its inputs."""
 
 import hashlib
+import io
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -51,7 +54,7 @@ CASES = [
     for verb in VERBS.values()
     for arguments in (ARGUMENTS.get(verb.name, []), *ALSO.get(verb.name, ()))
     for output in verb.outputs
-    if verb.name not in ("demo", "lab")  # they read nothing
+    if verb.name != "demo"  # it reads nothing
 ]
 
 
@@ -83,12 +86,12 @@ def test_nothing_that_is_read_is_overwritten_or_deleted(
     links.mkdir()
     given = [word.replace("@", f"{inputs}/") for word in arguments]
     before = tree(inputs)
-    for word in {word for word in arguments if word.startswith("@")}:
-        for path in attacks(inputs / word[1:], links):
+    for word in verb.reads(arguments):
+        for path in attacks(inputs / word, links):
             code = main(verb.words(given, output, path))
             errors, after = capsys.readouterr().err, tree(inputs)
             assert {name: after.get(name) for name in before} == before, path
-            if (code, path) == (0, (inputs / word[1:]).parent):
+            if (code, path) == (0, (inputs / word).parent):
                 # A vocabulary may be written into a folder that holds other things.
                 assert name.startswith("vocab ")
                 for new in set(after) - set(before):
@@ -103,17 +106,86 @@ def test_nothing_that_is_read_is_overwritten_or_deleted(
 def test_a_folder_with_one_input_in_it_is_not_replaced(
     name: str, arguments: list[str], output: str, originals: Path, tmp_path: Path
 ) -> None:
-    for number, word in enumerate(sorted({word for word in arguments if word.startswith("@")})):
-        alone = tmp_path / str(number) / word[1:]
-        alone.parent.mkdir()
-        copy = shutil.copytree if (originals / word[1:]).is_dir() else shutil.copyfile
-        copy(originals / word[1:], alone)
-        given = [str(alone) if one == word else one.replace("@", f"{originals}/") for one in arguments]
+    for number, word in enumerate(VERBS[name].reads(arguments)):
+        alone = tmp_path / str(number) / word
+        alone.parent.mkdir(parents=True)
+        copy = shutil.copytree if (originals / word).is_dir() else shutil.copyfile
+        copy(originals / word, alone)
+        given = [
+            one.replace(f"@{word}", str(alone))
+            if one.endswith(f"@{word}")
+            else one.replace("@", f"{originals}/")
+            for one in arguments
+        ]
         before = tree(alone.parent)
         code = main(VERBS[name].words(given, output, alone.parent))
         after = tree(alone.parent)
         assert {path: after.get(path) for path in before} == before, word
         assert code == (0 if name.startswith("vocab ") and code == 0 else 2), word
+
+
+ENDINGS = {"embed": ".npy", "trace": ".safetensors"}
+SEVERAL = [name for name, verb in VERBS.items() if len(verb.outputs) > 1]
+# Never a real device: a test that fails would replace it.
+PLACES = ["", ".", "/proc/none/x", "a\nb", "x" * 300, "\udcff"]
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_two_outputs_are_not_one_file(
+    name: str, originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb = VERBS[name]
+    given = [word.replace("@", f"{originals}/") for word in ARGUMENTS[name]]
+    for first, second in combinations(verb.outputs, 2):
+        out = tmp_path / f"one{ENDINGS.get(name, '')}"
+        words = [*verb.words(given, first, out), f"--{second}", str(out)]
+        assert main(words) == 2, words
+        assert capsys.readouterr().err.count("\n") == 1
+        assert not out.exists()
+
+
+@pytest.mark.parametrize(("name", "output"), sorted({(name, output) for name, _, output in CASES}))
+def test_a_place_where_nothing_can_be_is_refused_in_one_line(
+    name: str, output: str, originals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [word.replace("@", f"{originals}/") for word in ARGUMENTS[name]]
+    pipe, link = (f"{one}{ENDINGS.get(name, '')}" for one in ("pipe", "link"))
+    os.mkfifo(pipe)
+    Path(link).symlink_to(pipe)
+    # A run is long: it is attacked only where it is refused before its first step.
+    places = [pipe, link, *(() if name.split()[0] in ("train", "pretrain") else PLACES)]
+    for place in places:
+        stderr = io.StringIO()
+        with redirect_stderr(stderr), redirect_stdout(io.StringIO()):
+            code = main(VERBS[name].words(given, output, Path(place)))
+        last = stderr.getvalue().splitlines()[-1:]
+        assert code in (0, 1, 2), (place, last)
+        assert code == 0 or last[0].startswith("glassbert: "), place
+        assert Path(pipe).is_fifo(), "a file took the place of the pipe"
+        assert Path(link).is_symlink()
+    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [("trace", "html"), ("why", "html"), *(("lab", one) for one in ("html", "plot", "out"))],
+)
+def test_force_does_not_replace_a_file_of_another_kind(
+    name: str, output: str, originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "thesis").write_text("mine")
+    given = [word.replace("@", f"{originals}/") for word in ARGUMENTS[name]]
+    assert main(VERBS[name].words(given, output, tmp_path / "thesis")) == 2
+    assert "is there and is not a file that begins with" in capsys.readouterr().err
+    assert (tmp_path / "thesis").read_text() == "mine"
+
+
+def test_a_trace_in_python_does_not_replace_the_weights(inputs: Path) -> None:
+    before, model = tree(inputs), gb.load(inputs / "bert")
+    with pytest.raises(gb.UserError, match="would replace"):
+        model.trace("a", out=inputs / "bert" / "model.safetensors", overwrite=True)
+    assert tree(inputs) == before
 
 
 def test_an_array_does_not_take_the_place_of_another_file(

@@ -31,7 +31,7 @@ def test_lines_of_stdin_are_read_as_they_arrive(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_there_is_a_process_for_each_core_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 7)
+    monkeypatch.setattr("glassbert.cli.input.num_cores", lambda: 7)
     assert (num_processes(None), num_processes(2), num_processes(0)) == (7, 2, 0)
 
 

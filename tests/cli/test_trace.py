@@ -8,7 +8,7 @@ import pytest
 import glassbert as gb
 from glassbert.cli.main import main
 from glassbert.parsing import parse_json
-from helpers.oracles import make_oracle, save_oracle
+from helpers.oracles import make_oracle, save_oracle, small_tokenizer
 from helpers.traced_models import translator
 
 
@@ -21,6 +21,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_oracle(make_oracle("BertForTokenClassification", num_labels=3, id2label=tags), folder / "tag")
     save_oracle(make_oracle("BertModel"), folder / "plain")
     translator().save(folder / "translator")
+    spoiled = make_oracle("BertModel")
+    spoiled.encoder.layer[1].output.dense.weight.data[0, 0] = float("nan")
+    save_oracle(spoiled, folder / "spoiled")
+    save_oracle(make_oracle("BertModel"), folder / "longer")
+    small_tokenizer(75).save(folder / "longer")
     return folder
 
 
@@ -92,6 +97,8 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "no such model": (["nothing", "a"], 4, "nothing"),
     "unknown name": (["plain", "a", "--names", "enc.0.att.q"], 2, "did you mean enc.0.attn.q?"),
     "unknown block": (["plain", "a", "--layers", "7"], 2, "this model has 3 blocks"),
+    "NaN weights": (["spoiled", "a"], 4, "encoder.layer.1.output.dense.weight holds NaN"),
+    "a vocabulary that does not fit": (["longer", "a"], 4, "75 pieces"),
     "no loss": (["plain", "a", "--grad"], 4, "has no loss; name a number"),
     "not a label": (["classify", "a", "--target", "good"], 3, "is not one of the model's"),
     "not JSON": (["tag", "a", "--target", '[{"start'], 2, "looks like JSON but is not"),

@@ -20,6 +20,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import glassbert as gb
+from fuzz import apps
 from fuzz.cases import HOSTILE, byte_cases, json_cases, json_lines, packed
 from glassbert.cli.main import main
 from glassbert.data.corpus.check import check_corpus
@@ -27,6 +28,8 @@ from glassbert.data.corpus.reader import Corpus
 from glassbert.data.rows.read import read_examples, stream_examples
 from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import UserError
+from glassbert.glassbox.lab.experiment import SAVED
+from glassbert.glassbox.lab.result import read_result
 from glassbert.metrics.answers import CMRC, SQUAD_2
 from glassbert.parsing import FormatError, parse_json, parse_toml
 from glassbert.runs.finetune import FineTuneRecipe
@@ -138,17 +141,66 @@ def tokenizer_door(name: str) -> Door:
     return Door(f"{name} of a tokenizer", cases, use)
 
 
-def weights_cases() -> st.SearchStrategy[bytes]:
-    data = content(small_model("BertModel"), "model.safetensors")
+@cache
+def small_trace() -> bytes:
+    """Return the bytes of a saved trace."""
+    path = Path(mkdtemp(prefix="fuzz-trace-")) / "a.safetensors"
+    gb.load(small_model("BertModel")).trace("a b", out=path, names=["emb.*", "enc.0.attn.*"])
+    return path.read_bytes()
+
+
+def trace_cases() -> st.SearchStrategy[bytes]:
+    """Draw traces with a wrong value in the JSON that their header holds, or in the header itself."""
+    data = small_trace()
+    header, body = split_weights(data)
+    key = next(name for name in header["__metadata__"] if name != "format")
+
+    def with_info(info: bytes) -> bytes:
+        metadata = {**header["__metadata__"], key: info.decode("utf-8", "replace")}
+        return joined_weights(json.dumps({**header, "__metadata__": metadata}).encode(), body)
+
+    return json_cases(json.loads(header["__metadata__"][key])).map(with_info) | weights_cases(data)
+
+
+def use_trace(data: bytes, out: Path) -> None:
+    """Open a trace, and use it as a user does."""
+    (out / "a.safetensors").write_bytes(data)
+    trace = gb.Trace.load(out / "a.safetensors")
+    for name in trace.names():
+        trace[name]
+    trace.diff(trace).to_json()
+    trace.to_html(out / "a.html")
+
+
+def lab_cases() -> st.SearchStrategy[bytes]:
+    return json_cases(json.loads((SAVED / "saturation.json").read_bytes()))
+
+
+def use_result(data: bytes, out: Path) -> None:
+    """Read a result of the lab, and show it."""
+    (out / "result.json").write_bytes(data)
+    result = read_result(out / "result.json")
+    result.text("en")
+    result.html("zh")
+
+
+def split_weights(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return the header of a safetensors file, and its numbers."""
     (size,) = struct.unpack("<Q", data[:8])
-    header, body = json.loads(data[8 : 8 + size]), data[8 + size :]
+    return json.loads(data[8 : 8 + size]), data[8 + size :]
 
-    def written(header: bytes) -> bytes:
-        return struct.pack("<Q", len(header)) + header + body
 
+def joined_weights(header: bytes, body: bytes) -> bytes:
+    return struct.pack("<Q", len(header)) + header + body
+
+
+def weights_cases(data: bytes) -> st.SearchStrategy[bytes]:
+    (size,) = struct.unpack("<Q", data[:8])
+    header, body = split_weights(data)
     lengths = st.sampled_from([0, 1, size - 1, size + 1, 2**31, 2**63, 2**64 - 1])
     cut = st.integers(0, len(data)).map(lambda end: data[:end])
-    return json_cases(header).map(written) | cut | lengths.map(lambda n: struct.pack("<Q", n) + data[8:])
+    changed = json_cases(header).map(lambda header: joined_weights(header, body))
+    return changed | cut | lengths.map(lambda n: struct.pack("<Q", n) + data[8:])
 
 
 ROWS: dict[str, list[Any]] = {
@@ -384,7 +436,7 @@ DOORS = (
     *map(tokenizer_door, TOKENIZER_FILES),
     Door(
         "model.safetensors",
-        weights_cases,
+        lambda: weights_cases(content(small_model("BertModel"), "model.safetensors")),
         lambda data, out: gb.load(with_file(small_model("BertModel"), "model.safetensors", data, out)).embed(
             ["a"]
         ),
@@ -393,6 +445,11 @@ DOORS = (
     rows_door("tag", ".conll"),
     *map(text_door, (".txt", ".jsonl", ".txt.gz", ".tsv")),
     *map(corpus_door, ("manifest.json", "shard-00000.ids", "shard-00000.sentences", "shard-00001.documents")),
+    Door("a trace", trace_cases, use_trace),
+    Door("a result of the lab", lab_cases, use_result),
+    Door("bodies for the server", lambda: apps.bodies(apps.BODIES), apps.ask_server),
+    Door("bodies for the page", lambda: apps.bodies(apps.QUESTIONS), apps.ask_page),
+    Door("queries for the page", apps.queries, apps.query_page),
     Door("decoders", lambda: floats(81), decode),
     Door("scores of answers", lambda: byte_cases(*TEXTS, *WORDS), score),
 )

@@ -34,11 +34,15 @@ class MemoryCorpus:
 
     @property
     def manifest(self) -> Any:
-        return SimpleNamespace(
-            vocab_sha256=self.vocabulary.sha256,
-            vocab_size=len(self.vocabulary),
-            shards=(SimpleNamespace(num_tokens=len(self.ids)),),
-        )
+        return SimpleNamespace(shards=(SimpleNamespace(num_tokens=len(self.ids)),))
+
+    @property
+    def vocab_sha256(self) -> str:
+        return self.vocabulary.sha256
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.vocabulary)
 
     def tokens(self, start: int, stop: int) -> NDArray[np.int64]:
         return self.ids[start:stop]

@@ -15,7 +15,8 @@ from helpers.sentence_pairs import SHAPE, VOCAB_SIZE, sentence_pairs, write_arbi
 OUTPUTS = {"out", "report", "destination", "html", "plot"}
 """The names of all parameters that say where to write."""
 INPUTS = {"files", "model", "data", "source", "words", "text", "tokenizer", "recipe", "train", "dev"}
-INPUTS |= {"segmenter", "folder", "first", "second", "api_key_file"}
+INPUTS |= {"segmenter", "folder", "first", "second", "api_key_file", "teacher", "unlabelled", "pairs", "file"}
+INPUTS |= {"components", "from_"}
 """The names of parameters that can say what to read."""
 _TRAINED = ["--set", "train.steps=1", "--set", "train.log_every=1"]
 
@@ -25,6 +26,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "vocab train": ["@text.txt", "--size", "16"],
     "vocab inspect": ["@bert", "--text", "@text.txt"],
     "vocab extend": ["@bert", "--words", "@words.txt"],
+    "vocab trim": ["@bert", "--text", "@text.txt"],
     "tokenize": ["@bert", "a b"],
     "params": ["tiny"],
     "corpus build": ["@text.txt", "--tokenizer", "@bert", "--segmenter", "@words.txt", "--processes", "1"],
@@ -39,17 +41,28 @@ ARGUMENTS: dict[str, list[str]] = {
         *(f"--set=model.{name}={value}" for name, value in SHAPE.items()),
         *("--set", f"vocabulary.size={VOCAB_SIZE}", "--set", "data.max_length=64"),
     ],
+    "distil": [
+        "@bert",
+        "--text",
+        "@text.txt",
+        "--set",
+        "data.texts=6",
+        "--set",
+        "data.held_out=2",
+        *_TRAINED,
+    ],
     "evaluate": ["@classifier", "@rows.tsv"],
     "predict": ["@classifier", "@texts.txt"],
     "fill": ["@bert", "a [MASK]"],
     "embed": ["@bert", "@texts.txt"],
+    "words": ["@bert", "@words.txt", "--text", "@text.txt", "--segmenter", "@words.txt"],
     "translate": ["@translator", "@texts.txt", "--max-length", "4"],
     "convert": ["@bert"],
     "trace": ["@bert", "a [MASK]"],
     "trace diff": ["@bert/model.safetensors", "@bert/model.safetensors"],
     "why": ["@classifier", "a b", "--data", "@rows.tsv"],
     "doctor": ["@classifier", "--data", "@rows.tsv"],
-    "lab": [],
+    "lab": ["unit", "--set", "model=@bert"],
     "serve": [],
     "open": [],
 }
@@ -101,6 +114,11 @@ class Verb:
     def outputs(self) -> list[str]:
         """The parameters that say where to write."""
         return sorted(self.paths & OUTPUTS)
+
+    @staticmethod
+    def reads(arguments: list[str]) -> list[str]:
+        """Return the names in the fixture folder that the arguments hold."""
+        return sorted({word.partition("@")[2] for word in arguments if "@" in word})
 
     def words(self, arguments: list[str], output: str, path: Path) -> list[str]:
         """Return the command that writes ``output`` to ``path``."""

@@ -46,7 +46,44 @@ def bert(
 ) -> dict[str, Array]:
     """Run a BERT for pre-training up to its loss; ``places`` are predicted, ``labels`` are right there."""
     show, eps = Shown(moves.get("moves", {})), config["layer_norm_eps"]
-    tables = "bert.embeddings."
+    x = bert_encoder(show, weights, config, ids, segments)
+    heads = "cls.predictions."
+    pooled = bert_pooler(show, weights, x)
+    y = show("head.mlm.dense", linear(x[list(places)], weights, f"{heads}transform.dense"))
+    y = show("head.mlm.act", gelu(y))
+    y = show("head.mlm.norm", layer_norm(y, weights, f"{heads}transform.LayerNorm", eps))
+    table = weights["bert.embeddings.word_embeddings.weight"]
+    logits = show("head.mlm.logits", y @ table.T + weights[f"{heads}bias"])
+    pair = show("head.nsp.logits", linear(pooled, weights, "cls.seq_relationship"))
+    mlm = show("mlm_loss", cross_entropy(logits, labels))
+    nsp = show("nsp_loss", cross_entropy(pair, [pair_label]))
+    show("loss", mlm + nsp)
+    return show.values
+
+
+def bert_classifier(
+    weights: Weights, config: Mapping[str, Any], ids: Sequence[int], segments: Sequence[int], label: int
+) -> dict[str, Array]:
+    """Run a BERT that gives one label up to its loss."""
+    show = Shown()
+    x = bert_encoder(show, weights, config, ids, segments)
+    logits = show("head.labels.logits", linear(bert_pooler(show, weights, x), weights, "classifier"))
+    show("loss", cross_entropy(logits, [label]))
+    return show.values
+
+
+def bert_pooler(show: Shown, weights: Weights, x: Array) -> Array:
+    """Return the vector of the first token as the heads of whole texts read it."""
+    return show(
+        "head.pooled", np.tanh(show("head.pooler.dense", linear(x[:1], weights, "bert.pooler.dense")))
+    )
+
+
+def bert_encoder(
+    show: Shown, weights: Weights, config: Mapping[str, Any], ids: Sequence[int], segments: Sequence[int]
+) -> Array:
+    """Return the hidden states behind the last block."""
+    tables, eps = "bert.embeddings.", config["layer_norm_eps"]
     x = show("emb.token", weights[f"{tables}word_embeddings.weight"][list(ids)])
     segment = show("emb.segment", weights[f"{tables}token_type_embeddings.weight"][list(segments)])
     position = show("emb.position", weights[f"{tables}position_embeddings.weight"][: len(ids)])
@@ -71,20 +108,7 @@ def bert(
         x = show(f"{own}mlp.sum", x + show(f"{own}mlp.out", linear(inner, weights, f"{block}output.dense")))
         x = show(f"{own}mlp.norm", layer_norm(x, weights, f"{block}output.LayerNorm", eps))
         x = show(f"{own}out", x)
-    x = show("enc.out", x)
-    heads = "cls.predictions."
-    pooled = show("head.pooler.dense", linear(x[:1], weights, "bert.pooler.dense"))
-    pooled = show("head.pooled", np.tanh(pooled))
-    y = show("head.mlm.dense", linear(x[list(places)], weights, f"{heads}transform.dense"))
-    y = show("head.mlm.act", gelu(y))
-    y = show("head.mlm.norm", layer_norm(y, weights, f"{heads}transform.LayerNorm", eps))
-    table = weights[f"{tables}word_embeddings.weight"]
-    logits = show("head.mlm.logits", y @ table.T + weights[f"{heads}bias"])
-    pair = show("head.nsp.logits", linear(pooled, weights, "cls.seq_relationship"))
-    mlm = show("mlm_loss", cross_entropy(logits, labels))
-    nsp = show("nsp_loss", cross_entropy(pair, [pair_label]))
-    show("loss", mlm + nsp)
-    return show.values
+    return show("enc.out", x)
 
 
 def transformer(
@@ -110,7 +134,8 @@ def transformer(
     for index in range(num_blocks[1]):
         x = _block(show, f"dec.{index}.", weights, f"decoder.blocks.{index}.", x, memory, num_heads, eps)
     x = show("dec.out", x)
-    logits = show("head.logits", x @ weights["embeddings.token.weight"].T + weights["output.bias"])
+    table = weights.get("output.weight", weights["embeddings.token.weight"])
+    logits = show("head.logits", x @ table.T + weights["output.bias"])
     show("loss", cross_entropy(logits, labels))
     return show.values
 
@@ -196,7 +221,8 @@ def layer_norm(x: Array, weights: Weights, name: str, eps: float) -> Array:
 
 def gelu(x: Array) -> Array:
     """Return x times the share of a normal distribution below x."""
-    return x * np.vectorize(lambda value: 0.5 * (1.0 + math.erf(value / math.sqrt(2.0))))(x)
+    below = [0.5 * (1.0 + math.erf(value)) for value in (x / math.sqrt(2.0)).ravel().tolist()]
+    return x * np.reshape(below, x.shape)
 
 
 def softmax(x: Array) -> Array:

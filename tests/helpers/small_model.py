@@ -47,3 +47,13 @@ def sentiment(number: int, seed: int = 0) -> list[TextExample]:
         generator.shuffle(letters)
         examples.append(TextExample(" ".join(letters), None, (label,), None, f"train.tsv:{index + 1}"))
     return examples
+
+
+def other_vocabulary(folder: Path) -> Path:
+    """Write the same model with a vocabulary of which one piece is another."""
+    small_folder(folder)
+    pieces = (folder / "vocab.txt").read_text().splitlines()
+    pieces[-1] = "zebra"
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    (folder / "tokenizer.json").unlink()
+    return folder

@@ -112,7 +112,7 @@ def main(folder: Path, changes: dict[str, Any]) -> None:
 
     With `record`, each process writes down which examples it learns from.
     """
-    task = small_task(changes.pop("dropout", 0.1))
+    task = small_task(changes.pop("dropout", 0.1), changes.pop("name", "mlm+nsp"))
     stop_after, kill_rank_at = changes.pop("stop_after", None), changes.pop("kill_rank_at", None)
     if changes.pop("record", False):
         task = recorded(task, folder.with_name(f"{folder.name}-{os.environ['RANK']}.json"))

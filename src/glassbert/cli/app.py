@@ -11,6 +11,7 @@ from glassbert.cli import (
     convert,
     corpus,
     demo,
+    distil,
     doctor,
     embed,
     evaluate,
@@ -27,6 +28,7 @@ from glassbert.cli import (
     translate,
     vocab,
     why,
+    words,
 )
 from glassbert.model_names import hub_names
 from glassbert.version import __version__
@@ -50,10 +52,12 @@ def build_app() -> cyclopts.App:
     app.command(corpus.app)
     app.command(pretrain.pretrain)
     app.command(train.build_app())
+    app.command(distil.distil)
     app.command(evaluate.evaluate)
     app.command(predict.predict)
     app.command(fill.fill)
     app.command(embed.embed)
+    app.command(words.words)
     app.command(why.why)
     app.command(doctor.doctor)
     app.command(translate.translate)

@@ -1,4 +1,4 @@
-"""`convert`: any model that we can read, as a plain folder or for CTranslate2."""
+"""`convert`: any model that we can read, as a plain folder, in int8, for ONNX or for CTranslate2."""
 
 from pathlib import Path
 from typing import Literal
@@ -13,20 +13,22 @@ def convert(
     destination: Path,
     /,
     *,
-    to: Literal["hf", "transformers", "ctranslate2"] = "hf",
+    to: Literal["hf", "transformers", "int8", "onnx", "ctranslate2"] = "hf",
     dtype: Literal["float32", "float16", "bfloat16", "int8"] | None = None,
     force: bool = False,
     json: bool = False,
 ) -> None:
-    """Rewrite a model as a plain folder of safetensors, or a translator as a folder of CTranslate2.
+    """Rewrite a model as a plain folder of safetensors, with 8 bits a weight, for ONNX or for CTranslate2.
 
     Args:
         source: Folder with safetensors, pytorch_model.bin, or Google's bert_model.ckpt files.
         destination: Folder to write; it must be new or empty.
-        to: hf, or transformers: config.json, model.safetensors and tokenizer files. ctranslate2: a folder
-            that `ctranslate2.Translator` loads; needs a translator and the package ctranslate2.
-        dtype: How to store the numbers, int8 for CTranslate2 only; as in the source when not given, float32
-            for CTranslate2.
+        to: hf, or transformers: config.json, model.safetensors and tokenizer files. int8: the same with 8
+            bits a weight in the blocks; transformers reads it with the package compressed-tensors. onnx:
+            model.onnx of an encoder and its heads; needs the package onnx. ctranslate2: a folder that
+            `ctranslate2.Translator` loads; needs a translator and the package ctranslate2.
+        dtype: How a plain folder or CTranslate2 stores the numbers, int8 for CTranslate2 only; as in the
+            source when not given, float32 for CTranslate2.
         force: Replace a destination that is not empty.
         json: Print what became of the model as JSON.
     """
@@ -34,9 +36,12 @@ def convert(
     if to == "ctranslate2":
         _export(folder, destination, dtype, force, json)
         return
+    from glassbert.interop.convert import Form
     from glassbert.interop.convert import convert as convert_folder
 
-    report = convert_folder(folder, destination, dtype=dtype, overwrite=force)
+    form: Form = "hf" if to == "transformers" else to
+    report = convert_folder(folder, destination, to=form, dtype=dtype, overwrite=force)
+    stored = {"int8": "int8", "onnx": "float32"}.get(form, dtype or report.dtype)
     if json:
         print_json(
             {
@@ -44,7 +49,7 @@ def convert(
                 "to": to,
                 "kept": len(report.kept),
                 "unexpected": list(report.unexpected),
-                "dtype": dtype or report.dtype,
+                "dtype": stored,
                 "notes": list(report.notes),
             }
         )

@@ -10,7 +10,7 @@ from glassbert.outputs import check_folder
 
 
 def demo(*, out: Path | None = None, json: bool = False) -> None:
-    """Walk through the package: vocabulary, pre-training, the inside, a task, its report, translation.
+    """Walk through the package: vocabulary, pre-training, the inside, a task, translation, a server.
 
     Args:
         out: Keep the results in this folder; otherwise they are deleted at the end.
@@ -29,5 +29,7 @@ def demo(*, out: Path | None = None, json: bool = False) -> None:
         walk(story, folder, is_kept=out is not None)
         if json:
             print_json(story.numbers)
-        elif out is not None:
+            return
+        if out is not None:
             print(f"\nEverything is in {out}")
+        print("\nSee every number inside, in the browser: glassbert open (extra: serve)")

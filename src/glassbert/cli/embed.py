@@ -3,14 +3,19 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from glassbert.cli.device import DeviceOptions, place_of
+from glassbert.cli.files import FilesOptions, report_files, shown_progress
 from glassbert.cli.input import input_texts
+from glassbert.cli.options import read_options
 from glassbert.cli.output import InputSource, print_json, print_remarks, progress_bar, remark
 from glassbert.errors import UserError
 from glassbert.model_names import model_folder
 from glassbert.outputs import check_files, check_kind
+from glassbert.ranges import COUNT_OR_NONE
 from glassbert.storage import new_file
 from glassbert.text.portions import grouped
 from glassbert.text.truncate import Keep
@@ -30,18 +35,50 @@ def embed(
     *,
     keep: Keep = "head",
     out: Path | None = None,
+    to: Literal["jsonl", "parquet"] | None = None,
+    format: str | None = None,
+    skip_bad: Annotated[int, Parameter(validator=COUNT_OR_NONE)] = 0,
+    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    spread: FilesOptions | None = None,
     where: DeviceOptions | None = None,
     json: bool = False,
 ) -> None:
-    """Turn texts into vectors, one per line of input.
+    """Turn texts into vectors: one per line of input, or of all files of a folder.
 
     Args:
         model: Model folder; one of sentence-transformers says how to pool, others use the mean.
-        source: File of texts, one per line or JSON objects with "text"; - is stdin.
+        source: File of texts, one per line or JSON objects with "text"; - is stdin. Or a folder of files, or
+            a parquet file: each gets a file of results in --out, and a run that was killed resumes.
         keep: Which part of a text that is too long stays.
-        out: Write all vectors as one numpy array (.npy) instead of printing them.
+        out: Write all vectors as one numpy array (.npy) instead of printing them; for a folder, the folder
+            of the results.
+        to: For a folder: write JSON lines or parquet; jsonl when not given.
+        format: For a folder: the format of its files; detected when not given.
+        skip_bad: For a folder: bad rows that are allowed; more end in exit code 3. Each keeps its place.
+        set_: For a folder: change how rows are read, such as data.columns.text=review.
         json: Print objects with "embedding", "tokens" and "truncated"; otherwise numbers separated by tabs.
     """
+    spread = spread or FilesOptions()
+    if source == "-" or not (Path(source).is_dir() or source.endswith(".parquet")):
+        spread.check_unused()
+        if to or format or skip_bad or set_:
+            raise UserError("--to, --format, --skip-bad and --set are for a folder of files; leave them out")
+        _embed_lines(model, source, out, keep, where, json=json)
+        return
+    from glassbert.bulk.api import embed_files
+
+    if out is None:
+        raise UserError(f"{source}: name the folder of the results with --out FOLDER")
+    options = read_options(set_, format, skip_bad)
+    settings = {"keep": keep, "to": to or "jsonl", "options": options, **spread.engine_settings(where)}
+    with shown_progress("embedding") as on_progress:
+        result = embed_files(model, source, out, on_progress=on_progress, **settings)
+    report_files(result, skip_bad, json=json)
+
+
+def _embed_lines(
+    model: str, source: str, out: Path | None, keep: Keep, where: DeviceOptions | None, *, json: bool
+) -> None:
     from glassbert.inference.loading import load
     from glassbert.inference.model import Model
 
@@ -76,12 +113,13 @@ def embed(
 
 
 def _print_embeddings(embeddings: "Embeddings", json: bool) -> None:
-    rows = zip(embeddings.tolist(), embeddings.tokens, embeddings.truncated, strict=True)
-    for vector, tokens, truncated in rows:
+    from glassbert.inference.embeddings import each_text
+
+    for one in each_text(embeddings):
         if json:
-            print_json({"embedding": vector, "tokens": tokens, "truncated": truncated})
+            print_json(one.to_json())
         else:
-            print("\t".join(f"{number:.7g}" for number in vector))
+            print("\t".join(f"{number:.7g}" for number in one.embedding.tolist()))
 
 
 @contextmanager

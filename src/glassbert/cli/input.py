@@ -1,17 +1,17 @@
 """What verbs that read text share: the lines of a file or of stdin, and the number of processes."""
 
-import os
 from collections.abc import Iterable, Iterator
 
 from glassbert.cli.output import remark, stdin_lines
 from glassbert.errors import DataError
 from glassbert.parsing import FormatError, parse_json
+from glassbert.serve.cores import num_cores
 from glassbert.text.files import read_lines
 
 
 def num_processes(given: int | None) -> int:
     """Return the number of processes to use: one for each core when not given."""
-    return given if given is not None else os.cpu_count() or 1
+    return given if given is not None else num_cores()
 
 
 def input_texts(source: str) -> Iterator[str]:

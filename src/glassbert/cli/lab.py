@@ -9,6 +9,8 @@ from glassbert.cli.output import print_json, remark
 from glassbert.errors import UserError
 from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.catalogue import CATALOGUE
+from glassbert.model_names import model_folder
+from glassbert.outputs import HTML, JSON, SVG, check_files, check_new
 
 if TYPE_CHECKING:
     from glassbert.glassbox.lab.result import Result
@@ -47,12 +49,14 @@ def lab(
     if name is None:
         _list(claims=claims, language=lang, as_json=json)
         return
-    from glassbert.glassbox.trace.trace import check_new
-
-    for path in (html, plot, out):
+    settings = _settings(name, set_ or [])
+    beginnings = {html: HTML, plot: SVG, out: JSON}
+    for path, beginning in beginnings.items():
         if path is not None:
-            check_new(path, overwrite=force)
-    result = _result(name, set_ or [], is_large=large, is_saved=saved)
+            check_new(path, overwrite=force, beginning=beginning)
+    reads = [model_folder(settings["model"])] if isinstance(settings.get("model"), str) else []
+    check_files((path for path in (html, plot, out) if path is not None), reads)
+    result = _result(name, settings, is_large=large, is_saved=saved)
     if plot is not None and not result.plots:
         raise UserError(f"{name} has no plot; leave out --plot")
     for path, text in ((html, result.html), (plot, result.svg)):
@@ -66,20 +70,27 @@ def lab(
         print(result.text(lang))
 
 
-def _result(name: str, changes: list[str], *, is_large: bool, is_saved: bool) -> "Result":
-    from glassbert.glassbox.lab.experiment import find, lab, saved
+def _settings(name: str, changes: list[str]) -> dict[str, Any]:
+    """Return the settings of an experiment that --set changes."""
+    from glassbert.glassbox.lab.experiment import find
     from glassbert.runs.recipe import changed
 
     find(name)
     for change in changes:
         if "=" not in change:
             raise UserError(f"--set {change}: expected key=value, such as num_seeds=3")
+    tables: dict[str, dict[str, Any]] = changed({}, [f"{name}.{change}" for change in changes])
+    return tables.get(name, {})
+
+
+def _result(name: str, settings: dict[str, Any], *, is_large: bool, is_saved: bool) -> "Result":
+    from glassbert.glassbox.lab.experiment import lab, saved
+
     if is_saved:
-        if changes or is_large:
+        if settings or is_large:
             raise UserError("--saved shows a result as it was run; leave out --set and --large")
         return saved(name)
-    tables: dict[str, dict[str, Any]] = changed({}, [f"{name}.{change}" for change in changes])
-    return lab(name, **{"size": "large" if is_large else "small", **tables.get(name, {})})
+    return lab(name, **{"size": "large" if is_large else "small", **settings})
 
 
 def _list(*, claims: bool, language: Language, as_json: bool) -> None:

@@ -1,26 +1,27 @@
 """How the `glassbert` command starts and ends: signals, closed streams, exit codes, one line for an error.
 
-Nothing large is imported before signals are handled.
+Next to nothing is imported before `run` handles signals, not even typing: Ctrl-C may come at once.
 """
 
 import os
 import signal
 import sys
-from contextlib import suppress
-from types import FrameType
-from typing import Any, NoReturn
 
-from glassbert import signals
-from glassbert.errors import UserError
-from glassbert.messages import to_stderr
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, NoReturn
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb and return its exit code."""
+    from glassbert import signals
+
     with signals.handled_by(_stop):
         try:
             return _run_verb(argv)
@@ -29,9 +30,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run_verb(argv: list[str] | None) -> int:
+    if not _has_current_folder():
+        return _fail("the current folder was removed; change to another one", EXIT_USAGE)
     import cyclopts
 
     from glassbert.cli.app import build_app
+    from glassbert.errors import UserError
     from glassbert.storage import is_disk_full
 
     try:
@@ -57,35 +61,53 @@ def _run_verb(argv: list[str] | None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _has_current_folder() -> bool:
+    """Return whether the folder that we were started in still exists; without one, torch ends the process."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def _drop_output() -> None:
     """Throw away what could not be printed; otherwise Python would complain when it exits."""
+    from contextlib import suppress
+
     with suppress(OSError):  # a stream that a caller put in its place has no number
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, exit_code: int) -> int:
+    from glassbert.messages import to_stderr
+
     to_stderr(f"glassbert: {message}")
     return exit_code
 
 
 def run() -> None:
     """Entry point of the installed command."""
-    for number in signals.STOPPING:
+    for number in STOPPING:
         if signal.getsignal(number) not in (signal.SIG_IGN, None):
             signal.signal(number, _leave)
     sys.unraisablehook = _unraisable
     _mend_streams()
-    sys.exit(main())
+    code = main()
+    for number in STOPPING:  # everything is done: Python, while it ends, would let them kill it
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(code)
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
+def _stop(number: int, frame: "FrameType | None") -> None:
     """End a verb: what it has begun to write is removed on the way out."""
+    from glassbert import signals
+
     if _is_importing(frame) and not signals.is_writing():
         _leave(number, frame)  # an import that is interrupted may end in anything
     raise KeyboardInterrupt
 
 
-def _leave(number: int, frame: FrameType | None) -> NoReturn:
+def _leave(number: int, frame: "FrameType | None") -> "NoReturn":
     """End at once, while nothing is being written."""
     try:
         os.write(2, b"glassbert: interrupted\n")
@@ -93,7 +115,7 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
         os._exit(EXIT_INTERRUPTED)
 
 
-def _is_importing(frame: FrameType | None) -> bool:
+def _is_importing(frame: "FrameType | None") -> bool:
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
@@ -101,7 +123,7 @@ def _is_importing(frame: FrameType | None) -> bool:
     return False
 
 
-def _unraisable(found: Any) -> None:
+def _unraisable(found: "Any") -> None:
     """Ask again to stop if the first time was lost in a place that cannot raise, such as a destructor."""
     if isinstance(found.exc_value, KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)

@@ -1,6 +1,7 @@
 """`open`: the glass-box page."""
 
 import webbrowser
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -12,13 +13,17 @@ def open_page(
     model: str = "demo",
     /,
     *,
+    data: Path | None = None,
+    compare: str | None = None,
     port: Annotated[int, Parameter(validator=PORT)] = 0,
     no_browser: bool = False,
 ) -> int:
     """Open a page on which a model is a glass box: every number of a pass, and the sum that made it.
 
     Args:
-        model: Model folder, or demo.
+        model: Model folder, demo, or the folder of a run: one that is running can be watched.
+        data: File of labelled rows: the page shows the ones that the model gets most wrong first.
+        compare: A second model, whose numbers are shown beside those of the first.
         port: Port to listen on; 0 takes a free one.
         no_browser: Print the address, and open nothing.
     """
@@ -30,7 +35,7 @@ def open_page(
     from glassbert.serve.http.server import Binding, Server
 
     log = Log()
-    backend = PageBackend(model, log)
+    backend = PageBackend(model, log, other=compare, data=data)
 
     def on_bound(address: str) -> None:
         url = f"{address}/{backend.token}/"

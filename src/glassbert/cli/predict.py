@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from glassbert.cli.device import DeviceOptions, place_of
+from glassbert.cli.files import FilesOptions, report_files, shown_progress
 from glassbert.cli.options import read_options
 from glassbert.cli.output import InputSource, print_json, print_remarks, progress_bar, remark, stdin_lines
-from glassbert.data.examples import BadRow
-from glassbert.errors import DataError
+from glassbert.data.examples import BadRow, ReadOptions
+from glassbert.errors import DataError, UserError
 from glassbert.ranges import COUNT_OR_NONE, SHARE
 
 if TYPE_CHECKING:
@@ -29,14 +30,20 @@ def predict(
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
     abstain_below: Annotated[float, Parameter(validator=SHARE)] = 0.0,
     accuracy: Annotated[float | None, Parameter(validator=SHARE)] = None,
+    out: Path | None = None,
+    spread: FilesOptions | None = None,
     where: DeviceOptions | None = None,
     json: bool = False,
 ) -> None:
     """Print the prediction of a fine-tuned model for each row: one line of JSON each, in order.
 
+    With --out, the rows of a folder of files are predicted into files of JSON lines; a run that was killed
+    resumes.
+
     Args:
         model: Model folder, or folder of a run.
-        source: File of texts: JSON lines, TSV with a header, or plain text; - is stdin.
+        source: File of texts: JSON lines, TSV with a header, or plain text; - is stdin. With --out also a
+            folder of files, or a parquet file.
         task: What the model does, if its folder does not say it.
         format: The format of the input; detected from its first lines when not given.
         skip_bad: Bad rows that are allowed; more end in exit code 3. Each prints {"error", "where"}.
@@ -44,8 +51,45 @@ def predict(
         abstain_below: Give no label (null) whose score is lower.
         accuracy: Give no label whose score is lower than the one from which on the model was right this
             often on its dev rows.
+        out: Folder of the results: a file of JSON lines for each file of the input.
         json: The output is JSON lines with or without it.
     """
+    spread = spread or FilesOptions()
+    options = read_options(set_, format, skip_bad)
+    if out is None:
+        spread.check_unused()
+        if source != "-" and Path(source).is_dir():
+            raise UserError(f"{source} is a folder; name the folder of the results with --out FOLDER")
+        _predict_rows(model, source, task, abstain_below, accuracy, options, where)
+        return
+    from glassbert.bulk.api import predict_files
+
+    if source == "-":
+        raise UserError("--out needs files; give a file or a folder, or leave --out out and redirect stdout")
+    with shown_progress("predicting") as on_progress:
+        result = predict_files(
+            model,
+            source,
+            out,
+            task=task,
+            abstain_below=abstain_below,
+            accuracy=accuracy,
+            options=options,
+            on_progress=on_progress,
+            **spread.engine_settings(where),
+        )
+    report_files(result, skip_bad, json=json)
+
+
+def _predict_rows(
+    model: str,
+    source: str,
+    task: str | None,
+    abstain_below: float,
+    accuracy: float | None,
+    options: ReadOptions,
+    where: DeviceOptions | None,
+) -> None:
     from glassbert.data.rows.lines import open_lines
     from glassbert.data.rows.read import stream_examples
     from glassbert.data.rows.record import Notes
@@ -61,9 +105,8 @@ def predict(
     if accuracy is not None:
         abstain_below = max(abstain_below, threshold_for_accuracy(loaded, accuracy))
     name = "stdin" if source == "-" else source
-    options = read_options(set_, format, skip_bad)
     rows = stream_examples(schema_for(loaded.task, task), lines, name, options, notes)
-    _print_all(predict_stream(loaded, rows, abstain_below=abstain_below), skip_bad, notes)
+    _print_all(predict_stream(loaded, rows, abstain_below=abstain_below), options.skip_bad, notes)
 
 
 def _print_all(rows: "Iterable[Prediction | BadRow]", skip_bad: int, notes: "Notes") -> None:

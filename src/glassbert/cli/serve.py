@@ -1,7 +1,8 @@
 """`serve`: every task of a model over HTTP."""
 
 import os
-from dataclasses import dataclass, fields
+import sys
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from cyclopts.config import Env
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.output import print_json, remark
 from glassbert.errors import UserError
-from glassbert.ranges import PORT, SECONDS
+from glassbert.ranges import PORT, PROCESSES, SECONDS
 from glassbert.serve.settings import ServeSettings
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class NetworkOptions:
     """Names in the Host header that are answered, beside those of this machine."""
     open_metrics: bool = False
     """Show /metrics without a key."""
+    processes: Annotated[int, Parameter(validator=PROCESSES)] = 1
+    """Processes that share the port and the weights, for machines of more than 8 cores or for isolation."""
     drain_delay: Annotated[float, Parameter(validator=SECONDS)] = 0.0
     """Seconds to keep accepting after SIGTERM, until load balancers have noticed."""
     drain_timeout: Annotated[float, Parameter(validator=SECONDS)] = 25.0
@@ -79,7 +82,7 @@ def serve(
     # Before torch is loaded: each compute thread works on one core, and tokenising has a thread of its own.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    front = _front(given, network, settings or ServeSettings(), where)
+    front = _front(given, network, _shared_out(settings or ServeSettings(), network.processes), where)
     if check:
         _check(front, json)
         return 0
@@ -91,8 +94,22 @@ def serve(
         drain_delay=network.drain_delay,
         drain_timeout=network.drain_timeout,
     )
-    server = Server(front, front, binding, front.log, on_bound=lambda address: print(address, flush=True))
-    return server.run()
+
+    def on_bound(address: str) -> None:
+        print(address, flush=True)
+
+    if network.processes == 1:
+        return Server(front, front, binding, front.log, on_bound=on_bound).run()
+    from glassbert.serve.processes import Processes
+
+    return Processes(front, binding, network.processes, on_bound).run()
+
+
+def _shared_out(settings: ServeSettings, num_processes: int) -> ServeSettings:
+    """Return the settings of each process: together they have one compute thread for each core."""
+    from glassbert.serve.cores import num_cores
+
+    return replace(settings, threads=settings.threads or max(1, num_cores() // num_processes))
 
 
 def _front(
@@ -131,6 +148,16 @@ def _keys(network: NetworkOptions) -> "Keys":
 def _check(front: "Front", json: bool) -> None:
     """Load, measure, and print what each model does."""
     front.start()
+    try:
+        _print_models(front, json)
+    finally:
+        front.stop()  # its threads would keep the program alive
+    if not json:
+        limits = [f"{field.name} {getattr(front.settings, field.name)}" for field in fields(front.settings)]
+        remark(f"limits: {', '.join(limits)}")
+
+
+def _print_models(front: "Front", json: bool) -> None:
     assert front.service
     service = front.service
     for name, served in service.models.items():
@@ -146,10 +173,7 @@ def _check(front: "Front", json: bool) -> None:
             print_json(found)
         else:
             print(", ".join(f"{key} {_shown(value)}" for key, value in found.items()))
-    front.stop()
-    if not json:
-        limits = [f"{field.name} {getattr(front.settings, field.name)}" for field in fields(front.settings)]
-        remark(f"limits: {', '.join(limits)}")
+    sys.stdout.flush()
 
 
 def _shown(value: Any) -> str:

@@ -11,7 +11,7 @@ from glassbert.cli.output import print_json, remark
 from glassbert.errors import UserError
 from glassbert.glassbox.accounting_notes import Language
 from glassbert.model_names import model_folder
-from glassbert.outputs import check_files
+from glassbert.outputs import HTML, check_files, check_new
 from glassbert.parsing import FormatError, parse_json
 from glassbert.ranges import COUNT
 
@@ -103,15 +103,15 @@ def diff(
 
 def _check_new(model: str, out: Path | None, html: Path | None, force: bool) -> None:
     """Refuse files that exist, or belong to the model, before anything large is read."""
-    from glassbert.glassbox.trace.trace import check_new, checked_path, json_beside
+    from glassbert.glassbox.trace.trace import checked_path, json_beside
 
-    beside = [] if out is None else [out, json_beside(out)]
-    check_files([*beside, *([] if html is None else [html])], [model_folder(model)])
-
+    written = [] if html is None else [html]
     if out is not None:
         checked_path(out, overwrite=force)
+        written += [out, json_beside(out)]
     if html is not None:
-        check_new(html, overwrite=force)
+        check_new(html, overwrite=force, beginning=HTML)
+    check_files(written, [model_folder(model)])
 
 
 def _print(found: "Trace", written: list[Path], json: bool) -> None:

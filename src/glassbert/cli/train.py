@@ -21,13 +21,14 @@ class TrainOptions(RunOptions):
     """Options of `train TASK`, for every task in the registry."""
 
     model: str | None = None
-    """Model to start from: a folder, or the name of a model."""
+    """Model to start from: a folder, or the name of a model; with --teacher, not needed."""
     train: Path | None = None
     """File of examples to learn from."""
     dev: Path | None = None
     """File of examples to measure on; if not given, a tenth of the training rows is held out."""
     recipe: Path | None = None
-    """TOML file with the tables data, model, task, train, adapt and runs; the options here override it."""
+    """TOML file with the tables data, model, task, train, adapt, distil and runs; the options here
+    override it."""
     format: str | None = None
     """The format of the files; recognised from them if not given."""
     skip_bad: Annotated[int | None, Parameter(validator=COUNT_OR_NONE)] = None
@@ -38,6 +39,14 @@ class TrainOptions(RunOptions):
     """First train on the text of the examples as in pre-training."""
     search: Annotated[float | None, Parameter(name="--search", validator=MINUTES)] = None
     """Minutes in which to try other batch sizes, learning rates and numbers of epochs."""
+    teacher: str | None = None
+    """Model for the same task to learn from; without --model, some of its blocks are the student."""
+    keep: str | None = None
+    """Blocks of the teacher that the student begins with, such as 0,2,5; the best choice if not given."""
+    blocks: Annotated[int | None, Parameter(validator=COUNT)] = None
+    """How many blocks the student has if --keep is not given; half of the teacher's if neither is."""
+    unlabelled: Path | None = None
+    """File of more rows without labels, of which the teacher alone says something."""
     no_baseline: bool = False
     """Do not measure simple methods beside the model: a bag of words, or the most frequent tags."""
     report: Path | None = None
@@ -104,8 +113,16 @@ def tables_of(options: TrainOptions) -> Tables:
         "runs": {"seeds": options.seeds, "search_minutes": options.search},
         "adapt": {"epochs": ADAPT_EPOCHS if options.adapt else None},
         "task": {"baseline": False if options.no_baseline else None},
+        "distil": {
+            "teacher": options.teacher,
+            "keep": options.keep,
+            "blocks": options.blocks,
+            "unlabelled": None if options.unlabelled is None else str(options.unlabelled),
+        },
     }
-    needed = {"--model": ("model", "start"), "--train": ("data", "train")}
+    needed = {"--train": ("data", "train")}
+    if options.teacher is None:
+        needed["--model"] = ("model", "start")
     return recipe_tables(options.recipe, given, options.set_, needed, model=options.model)
 
 

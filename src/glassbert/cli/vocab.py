@@ -1,4 +1,4 @@
-"""`glassbert vocab`: learn, inspect and extend vocabularies."""
+"""`glassbert vocab`: learn, inspect, extend and trim vocabularies."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,7 +10,9 @@ import cyclopts
 from cyclopts import Parameter
 
 from glassbert.cli.input import num_processes
+from glassbert.cli.options import RunOptions, carry_out_and_print
 from glassbert.cli.output import print_assumptions, print_json, progress_bar, remark
+from glassbert.errors import UserError
 from glassbert.interop.families import encoder_folder
 from glassbert.ranges import COUNT, PROCESSES, SHARE_ABOVE_ZERO, VOCABULARY_SIZE, Range
 from glassbert.text.documents import Form
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from glassbert.text.inspection import TextReport, VocabularyReport
     from glassbert.text.wordpiece.learn import LearnedVocabulary
 
-app = cyclopts.App(name="vocab", help="Learn, inspect and extend vocabularies.")
+app = cyclopts.App(name="vocab", help="Learn, inspect, extend and trim vocabularies.")
 
 _NUM_SHOWN = 10
 
@@ -117,30 +119,104 @@ def inspect(
         print("\n".join(_text_lines(text_report)))
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ExtendOptions:
+    """The options of `vocab extend`."""
+
+    out: Path
+    """Folder to write; with --from, the folder of a run."""
+    words: Path | None = None
+    """File with one word per line."""
+    from_: Annotated[list[Path] | None, Parameter(name="--from")] = None
+    """Raw text whose words are added where they become [UNK] or many pieces; the new rows are trained."""
+    components: Path | None = None
+    """With --from: file of Chinese characters with their components, which tell how a new one may begin."""
+    set_: Annotated[list[str] | None, Parameter(name="--set")] = None
+    """With --from: change a setting, such as extend.most=200 or train.steps=100."""
+    force: bool = False
+    """With --words: replace what the folder holds."""
+    json: bool = False
+    """Print the report as JSON."""
+
+
 @app.command
-def extend(model: str, /, *, words: Path, out: Path, force: bool = False, json: bool = False) -> None:
+def extend(model: str, /, *, options: ExtendOptions) -> None:
     """Add words to the vocabulary of a model, or of a folder with a vocabulary only.
 
-    Free [unusedN] rows are taken first. A model's new row starts as the mean of the word's old pieces.
+    Free [unusedN] rows are taken first. With --words, a model's new row starts as the mean of the word's old
+    pieces. With --from, it starts as what the model expects in its contexts, and the new rows are trained.
 
     Args:
         model: Folder to read.
-        words: File with one word per line.
-        out: Folder to write.
-        force: Replace what the folder holds.
-        json: Print the report as JSON.
     """
+    if (options.words is None) == (options.from_ is None):
+        raise UserError("name either --words FILE or --from TEXT")
+    if options.from_ is not None:
+        _extend_from_text(model, options)
+        return
+    if options.set_ or options.components:
+        raise UserError("--set and --components are for --from TEXT; leave them out")
     from glassbert.interop.extend import extend_vocabulary
     from glassbert.text.wordpiece.tokenizer import Tokenizer
 
+    assert options.words is not None
     source = encoder_folder(model)
     print_assumptions(Tokenizer.load(source))
-    plan = extend_vocabulary(source, words, out, overwrite=force)
-    if json:
-        print_json({"out": str(out), **_extension_json(plan)})
+    plan = extend_vocabulary(source, options.words, options.out, overwrite=options.force)
+    if options.json:
+        print_json({"out": str(options.out), **_extension_json(plan)})
     else:
-        print(f"{out}: {len(plan.vocabulary):,} pieces, {len(plan.rows):,} of them new")
+        print(f"{options.out}: {len(plan.vocabulary):,} pieces, {len(plan.rows):,} of them new")
         print("\n".join(_extension_lines(plan)))
+
+
+def _extend_from_text(model: str, options: ExtendOptions) -> None:
+    from glassbert.runs.extend import ExtendRecipe
+    from glassbert.runs.recipe import changed
+
+    given = {
+        "model": model,
+        "text": list(map(str, options.from_ or ())),
+        **({} if options.components is None else {"components": str(options.components)}),
+    }
+    recipe = ExtendRecipe.of(changed({"extend": given}, options.set_ or ()))
+    carry_out_and_print(recipe, "extend", RunOptions(out=options.out, json=options.json))
+
+
+@app.command
+def trim(
+    model: str,
+    /,
+    *,
+    text: list[Path],
+    out: Path,
+    form: Form | None = None,
+    characters: bool = False,
+    force: bool = False,
+    json: bool = False,
+) -> None:
+    """Drop the rows of a model's vocabulary that a text never uses; for that text, it computes the same.
+
+    Args:
+        model: Folder to read.
+        text: Text that the model will be used for: files as for `vocab train`; may be given several times.
+        out: Folder to write.
+        form: Form of the text, as for `vocab train`.
+        characters: Keep every single character, too, so that few words of other text become [UNK].
+        force: Replace what the folder holds.
+        json: Print the report as JSON.
+    """
+    from glassbert.interop.trim import trim_vocabulary
+
+    found = trim_vocabulary(model, text, out, form=form, characters=characters, overwrite=force, log=remark)
+    if json:
+        print_json({"out": str(out), **found.to_json()})
+        return
+    print(f"{out}: {found.rows_after:,} of {found.rows_before:,} rows")
+    print(f"parameters {found.parameters_before:,} -> {found.parameters_after:,}")
+    print(f"text       {found.words:,} distinct words, all cut as before")
+    print(f"dropped    {len(found.dropped):,} pieces: {_some(found.dropped)}")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from glassbert.cli.output import print_json, print_remarks, remark
 from glassbert.errors import GateError, UserError
 from glassbert.inference.questions import Baseline, Method, Unit
 from glassbert.model_names import model_folder
-from glassbert.outputs import check_files
+from glassbert.outputs import HTML, check_files, check_new
 from glassbert.ranges import COUNT, Range
 
 
@@ -71,9 +71,8 @@ def why(
 
     options = options or WhyOptions()
     item = _item(text, pair, question, context)
-    if html is not None and html.exists() and not force:
-        raise UserError(f"{html} exists; name another file, or replace it with --force")
     if html is not None:
+        check_new(html, overwrite=force, beginning=HTML)
         check_files([html], [model_folder(model), *([] if options.data is None else [options.data])])
     loaded = load(model, Model, **place_of(where))
     print_remarks(loaded)

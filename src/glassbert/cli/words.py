@@ -1,0 +1,128 @@
+"""`words`: vectors of words, their neighbours, and how well they agree with people."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from glassbert.cli.device import DeviceOptions, place_of
+from glassbert.cli.output import print_json, print_remarks, remark
+from glassbert.errors import UserError
+from glassbert.model_names import model_folder
+from glassbert.outputs import check_folder
+from glassbert.ranges import COUNT
+
+if TYPE_CHECKING:
+    from glassbert.inference.word_vectors import Near, WordVectors
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class WordOptions:
+    """The options of `words`."""
+
+    text: list[Path] | None = None
+    """Raw text with contexts of the words; without it, each is read alone. May be given several times."""
+    contexts: Annotated[int, Parameter(validator=COUNT)] = 20
+    """Sentences of the text for each word."""
+    segmenter: str | None = None
+    """Finds Chinese words: rjieba, jieba, or a file with one word per line; rjieba if not given."""
+    near: list[str] | None = None
+    """Print the words that are nearest to this one; may be given several times."""
+    analogy: list[str] | None = None
+    """Print what is to the third word as the second is to the first: "a b c"."""
+    pairs: list[Path] | None = None
+    """File of word pairs with scores of people, or of analogies, to measure on."""
+    top: Annotated[int, Parameter(validator=COUNT)] = 10
+    """How many neighbours to print."""
+    out: Path | None = None
+    """Folder to write: word2vec's text and binary form, and safetensors."""
+    force: bool = False
+    """Replace what the folder holds."""
+    json: bool = False
+    """Print everything as one JSON object."""
+
+
+def words(
+    model: str,
+    file: Path | None = None,
+    /,
+    *,
+    options: WordOptions | None = None,
+    where: DeviceOptions | None = None,
+) -> None:
+    """Make vectors of words: the mean over their pieces, layers and contexts, centred.
+
+    Args:
+        model: Model folder.
+        file: Words, one per line; those of --pairs, --near and --analogy belong to them anyway.
+    """
+    from glassbert.evaluation.word_pairs import WordSet
+    from glassbert.inference.loading import load
+    from glassbert.inference.model import Model
+    from glassbert.inference.word_vectors import listed_words, word_vectors
+
+    options = options or WordOptions()
+    reads = [model_folder(model), *([file] if file else []), *(options.text or ()), *(options.pairs or ())]
+    if options.out is not None:
+        check_folder(options.out, reads)
+    sets = [WordSet.read(path) for path in options.pairs or ()]
+    analogies = [_three(text) for text in options.analogy or ()]
+    asked = [*(options.near or ()), *(word for three in analogies for word in three)]
+    wanted = [*(listed_words(file) if file else ()), *(word for one in sets for word in one.words()), *asked]
+    if not wanted:
+        raise UserError("no words; name a file with one word per line, or --pairs")
+    loaded = load(model, Model, **place_of(where))
+    print_remarks(loaded)
+    vectors = word_vectors(
+        loaded,
+        wanted,
+        text=options.text,
+        contexts=options.contexts,
+        segmenter=options.segmenter,
+        log=remark,
+    )
+    if options.out is not None:
+        vectors.save(options.out, overwrite=options.force)
+    answers: list[dict[str, Any]] = [
+        *({"near": word, "words": vectors.nearest(word, top=options.top)} for word in options.near or ()),
+        *({"analogy": list(three), "words": vectors.analogy(*three, top=options.top)} for three in analogies),
+    ]
+    scores = [one.score(vectors) for one in sets]
+    if options.json:
+        found = {"answers": [_plain(one) for one in answers], "scores": [one.to_json() for one in scores]}
+        print_json({"out": None if options.out is None else str(options.out), **_about(vectors), **found})
+        return
+    if options.out is not None:
+        print(options.out)
+    for line in (*_lines(answers), *(score.sentence() for score in scores)):
+        print(line)
+
+
+def _three(text: str) -> tuple[str, str, str]:
+    fields = text.split()
+    if len(fields) != 3:
+        raise UserError(f'--analogy {text[:40]!r}: expected three words, such as "Paris France Rome"')
+    return fields[0], fields[1], fields[2]
+
+
+def _about(vectors: "WordVectors") -> dict[str, Any]:
+    return {
+        "words": len(vectors),
+        "features": int(vectors.vectors.shape[1]),
+        "in_contexts": sum(count > 0 for count in vectors.contexts),
+    }
+
+
+def _plain(answer: dict[str, Any]) -> dict[str, Any]:
+    found: list[Near] = answer["words"]
+    return {**answer, "words": [{"word": one.word, "score": one.score} for one in found]}
+
+
+def _lines(answers: list[dict[str, Any]]) -> Iterator[str]:
+    for answer in answers:
+        asked = answer.get("near") or " ".join(answer["analogy"])
+        for one in answer["words"]:
+            yield f"{asked}\t{one.word}\t{one.score:.4f}"

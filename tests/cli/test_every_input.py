@@ -1,0 +1,114 @@
+"""Every verb, each of its inputs, as something that no verb can read: one line, soon, and nothing is left."""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from glassbert import open_files
+from glassbert.cli.app import build_app
+from glassbert.cli.main import main
+from helpers.every_verb import ALSO, ARGUMENTS, verbs, write_inputs
+
+VERBS = {verb.name: verb for verb in verbs(build_app())}
+MAX_SECONDS = 60
+ENDINGS = {"embed": ".npy", "trace": ".safetensors"}
+# Of the verbs that train, one reads rows as all do.
+ALIKE = {"train pair", "train tag", "train answer"}
+
+
+def written(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+HOSTILE: dict[str, Callable[[Path], None]] = {
+    "a pipe that nobody writes to": os.mkfifo,
+    "a device without an end": lambda path: path.symlink_to("/dev/zero"),
+    "a folder": Path.mkdir,
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "missing": lambda path: None,
+    "empty": lambda path: written(path, b""),
+    "binary": lambda path: written(path, b"\xff\xfe\x00\x80" * 50),
+    "deep": lambda path: written(path, b"[" * 100_000),
+}
+FILES = [
+    (verb.name, arguments, word)
+    for verb in VERBS.values()
+    for arguments in (ARGUMENTS[verb.name], *ALSO.get(verb.name, ()))
+    for word in verb.reads(arguments)
+    if verb.name not in ALIKE
+]
+
+
+@contextmanager
+def deadline() -> Iterator[None]:
+    """Fail a verb that does not end."""
+
+    def too_late(number: int, frame: FrameType | None) -> None:
+        raise AssertionError(f"no end after {MAX_SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, too_late)
+    signal.alarm(MAX_SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+def hostile_copies(originals: Path, word: str, place: Path) -> Iterator[tuple[str, Path]]:
+    """Yield each hostile thing in the place of an input: of the file, or of a file in its folder."""
+    for kind, make in HOSTILE.items():
+        if not (originals / word).is_dir():
+            path = place / kind.replace(" ", "-") / Path(word).name
+            path.parent.mkdir()
+            make(path)
+            yield kind, path
+            continue
+        for name in ("config.json", "manifest.json", "model.safetensors", "tokenizer.json"):
+            if (originals / word / name).exists():
+                folder = place / f"{kind.replace(' ', '-')}-{name}"
+                shutil.copytree(originals / word, folder)
+                (folder / name).unlink()
+                make(folder / name)
+                yield f"{name}: {kind}", folder
+
+
+@pytest.mark.parametrize(("name", "arguments", "word"), FILES, ids=lambda part: str(part)[:30])
+def test_what_cannot_be_read_is_one_line(
+    name: str,
+    arguments: list[str],
+    word: str,
+    inputs: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(open_files, "_WRITER_WAIT_S", 0.05)
+    monkeypatch.chdir(tmp_path)
+    verb = VERBS[name]
+    for number, (kind, path) in enumerate(hostile_copies(inputs, word, tmp_path)):
+        given = [
+            one.replace(f"@{word}", str(path)) if one.endswith(f"@{word}") else one.replace("@", f"{inputs}/")
+            for one in arguments
+        ]
+        out = tmp_path / f"out-{number}{ENDINGS.get(name, '')}"
+        words = verb.words(given, verb.outputs[0], out) if verb.outputs else [*name.split(), *given]
+        with deadline():
+            code = main(words)
+        errors = capsys.readouterr().err
+        lines = [line for line in errors.splitlines() if line.startswith("glassbert: ")]
+        assert "Traceback" not in errors
+        assert (code, len(lines)) in ((0, 0), (2, 1), (3, 1), (4, 1)), (kind, code, errors)
+        assert code == 0 or not out.exists() or out.is_dir(), kind
+    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]

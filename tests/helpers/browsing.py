@@ -1,0 +1,112 @@
+"""The page in a real browser: `glassbert open` as a user starts it, and what is read on screen."""
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+needs_browser = [
+    pytest.mark.skipif(CHROMIUM is None, reason="the browser tests need chromium, which is not installed"),
+    pytest.mark.xdist_group("browser"),
+]
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+LANGUAGES = ("en", "zh")
+TEXT = "The cat [MASK] on the mat."
+
+
+@contextmanager
+def opened(*arguments: str | Path) -> Iterator[str]:
+    """Run `glassbert open` and yield its address; it must end well."""
+    command = [sys.executable, "-m", "glassbert", "open", *map(str, arguments), "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+
+
+def show(tab: Any, address: str, page: str, language: str = "en", **params: object) -> None:
+    """Go to a page in a language."""
+    query = "&".join(f"{name}={quote(str(value))}" for name, value in {"text": TEXT, **params}.items())
+    tab.goto(f"{address}#/{page}?{query}")
+    tab.evaluate(f"localStorage.setItem('language', '{language}')")
+    tab.reload()
+    tab.wait_for_selector("h1")
+
+
+def listed(tab: Any) -> list[str]:
+    """Return the pages that are offered, once the model is there."""
+    tab.wait_for_selector(".model:not(:empty)")
+    links = tab.query_selector_all("nav a")
+    return [re.findall(r"#/(\w+)", link.get_attribute("href"))[0] for link in links]
+
+
+def watch(tab: Any) -> None:
+    """Note what a tab asks for, what is still under way, and what its script fails with."""
+    tab.asked, tab.failures, tab.pending = [], [], set()
+
+    def on_request(request: Any) -> None:
+        tab.asked.append(request.url)
+        if request.resource_type != "eventsource":  # a stream of events has no end
+            tab.pending.add(request)
+
+    tab.on("request", on_request)
+    for event in ("requestfinished", "requestfailed"):
+        tab.on(event, lambda request: tab.pending.discard(request))
+    tab.on("pageerror", lambda error: tab.failures.append(str(error)))
+
+
+def settle(tab: Any) -> None:
+    """Wait until a tab has all that it asked for, and has asked for nothing more."""
+    num_quiet = 0
+    while num_quiet < 3:
+        tab.wait_for_timeout(40)
+        # A tab that is never idle would wait forever.
+        tab.evaluate("new Promise((done) => requestIdleCallback(() => done(null), { timeout: 1000 }))")
+        num_quiet = 0 if tab.pending else num_quiet + 1
+
+
+def unless_ci(missing: str) -> None:
+    """Skip a test that lacks something; in CI that is a failure: a run without it must not be green."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(missing)
+    pytest.skip(missing)
+
+
+def axe_faults(tab: Any) -> list[Any]:
+    """Return what axe-core finds wrong with the page in a tab."""
+    if not AXE.is_file():
+        unless_ci("axe-core is not installed: run `make page`")
+    if not tab.evaluate("'axe' in window"):
+        tab.evaluate(AXE.read_text(encoding="utf-8"))
+    found = tab.evaluate("axe.run({ resultTypes: ['violations'] })")
+    return [
+        (fault["id"], [node["html"][:160] for node in fault["nodes"][:3]]) for fault in found["violations"]
+    ]
+
+
+def shown(text: str) -> float:
+    """Return a number as it is written on the page."""
+    return float(re.sub("[,%]", "", text).replace("−", "-").replace("∞", "inf"))
+
+
+def printed_by(code: str) -> list[float]:
+    """Run copied Python and return the numbers that it prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, {})
+    return [float(word) for word in printed.getvalue().split()]

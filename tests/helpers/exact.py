@@ -1,0 +1,54 @@
+"""Numbers that must be on screen, in float64 NumPy from the files of a model folder alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
+
+import glassbert as gb
+from glassbert.model_names import model_folder
+from glassbert.storage import read_json
+from helpers import numpy_networks
+
+Array = NDArray[np.float64]
+
+
+def weights_of(folder: Path) -> dict[str, Array]:
+    """Return the weights of a folder by their names in the file."""
+    return {name: one.astype(np.float64) for name, one in load_file(folder / "model.safetensors").items()}
+
+
+def pieces_of(folder: Path) -> list[str]:
+    """Return the vocabulary of a folder."""
+    return (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+
+
+def exact_pass(
+    text: str, right: str | None = None, weights: dict[str, Array] | None = None
+) -> dict[str, Array]:
+    """Return every number of the built-in model's pass over a text with one [MASK].
+
+    Args:
+        right: The piece that is right there; any will do where the loss is not looked at.
+        weights: Other weights than those of the model.
+    """
+    folder = model_folder("demo")
+    pieces, tokens = pieces_of(folder), gb.load("demo").trace(text).tokens
+    ids = [pieces.index(token) for token in tokens]
+    places, labels = [tokens.index("[MASK]")], [pieces.index(right) if right else 0]
+    config = read_json(folder / "config.json")
+    found: dict[str, Array] = numpy_networks.bert(
+        weights or weights_of(folder), config, ids, [0] * len(ids), places, labels, 0
+    )
+    return found
+
+
+def exact_loss(folder: Path, tokens: Sequence[str], label: int) -> float:
+    """Return the loss of a small classifier for a text in pieces."""
+    pieces = pieces_of(folder)
+    ids = [pieces.index(token) for token in tokens]
+    config = read_json(folder / "config.json")
+    found = numpy_networks.bert_classifier(weights_of(folder), config, ids, [0] * len(ids), label)
+    return float(found["loss"])
