@@ -32,6 +32,15 @@ def unpacked(path: str | Path) -> Iterator[bytes]:
     return _plain(file) if unpack is None else _bounded(unpack, _Packed(file, path))
 
 
+def check_ratio(path: str | Path, num_bytes: int, num_packed_bytes: int) -> None:
+    """Refuse a small file that would fill the memory or a disk."""
+    if num_bytes > max(_NEVER_REFUSED_BYTES, PACKING_RATIO.value * num_packed_bytes):
+        raise DataError(
+            f"{path}: unpacks to more than {PACKING_RATIO.value:,} times its size; "
+            f"unpack it first, or raise the limit with {PACKING_RATIO.variable}"
+        )
+
+
 def pieces_of(file: Any) -> Iterator[bytes]:
     """Yield the bytes of an open, buffered file as they come."""
     while chunk := file.read1(_CHUNK_BYTES):
@@ -61,16 +70,12 @@ class _Packed:
 
 
 def _bounded(unpack: Callable[[_Packed], Iterator[bytes]], packed: _Packed) -> Iterator[bytes]:
-    """Yield what ``unpack`` yields, in small pieces; refuse a small file that would fill a disk."""
+    """Yield what ``unpack`` yields, in small pieces."""
     num_bytes = 0
     try:
         for chunk in unpack(packed):
             num_bytes += len(chunk)
-            if num_bytes > max(_NEVER_REFUSED_BYTES, PACKING_RATIO.value * packed.num_bytes):
-                raise DataError(
-                    f"{packed.path}: unpacks to more than {PACKING_RATIO.value:,} times its size; "
-                    f"unpack it first, or raise the limit with {PACKING_RATIO.variable}"
-                )
+            check_ratio(packed.path, num_bytes, packed.num_bytes)
             for start in range(0, len(chunk), _CHUNK_BYTES):
                 yield chunk[start : start + _CHUNK_BYTES]
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:

@@ -1,18 +1,20 @@
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace, TracebackType
 from typing import Any
 
 import pytest
 
-from glassbert.data.examples import Span
+from glassbert.data.examples import Span, TextExample
 from glassbert.data.rows.parquet import _class_names
-from glassbert.data.rows.read import read_examples
+from glassbert.data.rows.read import file_examples, read_examples
 from glassbert.errors import DataError, UserError
 from glassbert.tasks.classify.rows import CLASSIFY
 from glassbert.tasks.tag.rows import TAG
+
+pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 
 FEATURES = {
     "label": {"names": ["neg", "pos"], "_type": "ClassLabel"},
@@ -22,74 +24,62 @@ FEATURES = {
 METADATA = {b"huggingface": json.dumps({"info": {"features": FEATURES}}).encode()}
 
 
-class FakeFile:
-    """What is used of `pyarrow.parquet.ParquetFile`: the package is large and need not be installed here."""
-
-    rows: list[dict[str, Any]] = []
-    metadata: dict[bytes, bytes] | None = METADATA
-
-    def __init__(self, path: Path) -> None:
-        if path.read_bytes()[:4] != b"PAR1":
-            raise ValueError("Parquet magic bytes not found\nin footer.")
-        self.schema_arrow = SimpleNamespace(metadata=self.metadata)
-
-    def __enter__(self) -> "FakeFile":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
-
-    def iter_batches(self, batch_size: int) -> Iterator[SimpleNamespace]:
-        for row in self.rows:
-            yield SimpleNamespace(to_pylist=lambda row=row: [dict(row)])
+Write = Callable[..., Path]
 
 
 @pytest.fixture
-def parquet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A file that the stand-in reads, and the stand-in in the place of the package."""
-    package, module = ModuleType("pyarrow"), ModuleType("pyarrow.parquet")
-    package.ArrowException = ValueError  # type: ignore[attr-defined]
-    module.ParquetFile = FakeFile  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pyarrow", package)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", module)
-    path = tmp_path / "a.parquet"
-    path.write_bytes(b"PAR1")
-    return path
+def write(tmp_path: Path) -> Write:
+    """Write columns to a file."""
+
+    def write_columns(metadata: dict[bytes, bytes] | None = METADATA, **columns: Any) -> Path:
+        table = pyarrow.table(columns).replace_schema_metadata(metadata)
+        pyarrow.parquet.write_table(table, tmp_path / "a.parquet", compression="zstd")
+        return tmp_path / "a.parquet"
+
+    return write_columns
 
 
-def test_rows_are_read_and_classes_have_their_names(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeFile, "rows", [{"text": "good", "label": 1}, {"text": "bad", "label": 0}])
-    table = read_examples(CLASSIFY, parquet)
+def test_rows_are_read_and_classes_have_their_names(write: Write) -> None:
+    table = read_examples(CLASSIFY, write(text=["good", "bad"] * 2_000, label=[1, 0] * 2_000))
     assert [(example.text, example.labels) for example in table.examples] == [
         ("good", ("pos",)),
         ("bad", ("neg",)),
+    ] * 2_000
+    assert [example.where.rsplit(":", 1)[1] for example in table.examples] == [
+        str(number) for number in range(1, 4_001)
     ]
-    assert [example.where.rsplit(":", 1)[1] for example in table.examples] == ["1", "2"]
     assert table.format == "parquet"
-    monkeypatch.setattr(FakeFile, "metadata", None)
-    assert read_examples(CLASSIFY, parquet).examples[0].labels == ("1",)
 
 
-def test_a_class_of_minus_one_is_no_label(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeFile, "rows", [{"text": "good", "label": -1}])
-    assert read_examples(CLASSIFY, parquet).kind is None
+def test_classes_without_names_are_numbers(write: Write) -> None:
+    path = write(text=["good"], label=[1], metadata=None)
+    assert read_examples(CLASSIFY, path).examples[0].labels == ("1",)
 
 
-def test_tokens_with_numbered_tags_are_read(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeFile, "rows", [{"tokens": ["Ann", "Lee", "left"], "ner_tags": [1, 2, 0]}])
-    table = read_examples(TAG, parquet)
+def test_a_class_of_minus_one_is_no_label(write: Write) -> None:
+    assert read_examples(CLASSIFY, write(text=["good"], label=[-1])).kind is None
+
+
+def test_tokens_with_numbered_tags_are_read(write: Write) -> None:
+    table = read_examples(TAG, write(tokens=[["Ann", "Lee", "left"]], ner_tags=[[1, 2, 0]]))
     assert table.examples[0].spans == (Span(0, 7, "PER"),)
     assert table.format == "tokens"
 
 
-def test_a_file_that_is_not_parquet_is_reported_in_one_line(parquet: Path) -> None:
-    parquet.write_bytes(b"text")
-    with pytest.raises(
-        DataError, match=r"a\.parquet: not parquet \(Parquet magic bytes not found in footer\.\)"
-    ):
-        read_examples(CLASSIFY, parquet)
+def test_a_file_that_is_not_parquet_is_reported_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"text, not parquet")
+    with pytest.raises(DataError, match=r"a\.parquet: not parquet \(Parquet magic bytes not found in footer"):
+        read_examples(CLASSIFY, path)
+
+
+def test_a_damaged_page_is_reported_in_one_line(write: Write) -> None:
+    path = write(text=[f"good {number}" for number in range(1_000)], label=[1] * 1_000)
+    data = bytearray(path.read_bytes())
+    data[100:200] = bytes(100)
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"a\.parquet: not parquet"):
+        read_examples(CLASSIFY, path)
 
 
 def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,17 +90,38 @@ def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch
         read_examples(CLASSIFY, path)
 
 
-def test_a_real_file_is_read_where_the_package_is(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    path = tmp_path / "a.parquet"
-    table = pyarrow.table({"text": ["good", "bad"] * 2_000, "label": [1, 0] * 2_000})
-    pytest.importorskip("pyarrow.parquet").write_table(table.replace_schema_metadata(METADATA), path)
-    read = read_examples(CLASSIFY, path)
-    assert [example.labels for example in read.examples] == [("pos",), ("neg",)] * 2_000
-    assert read.examples[-1].where.endswith(":4000")
-    path.write_bytes(b"text, not parquet")
-    with pytest.raises(DataError, match=r"a\.parquet: not parquet"):
-        read_examples(CLASSIFY, path)
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"text": ["a" * (17 << 20)]}, "unpacks to more than 200 times its size"),
+        ({"text": ["a" * (9 << 20)]}, "rows of more than 8 MB"),
+        ({"text": ["a", "b", "a" * (9 << 20), "c"]}, r"a\.parquet:3: a row of more than 8 MB"),
+        ({"text": ["a"] * 4, "more": [[], [], [], ["b" * (1 << 20)] * 9]}, r"a\.parquet:4: a row of more"),
+    ],
+)
+def test_a_row_is_limited_as_a_line_is(write: Write, columns: dict[str, Any], reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        list(file_examples(CLASSIFY, write(**columns)))
+
+
+def test_the_limit_of_a_row_can_be_raised(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLASSBERT_MAX_LINE_MB", "10")
+    (row,) = file_examples(CLASSIFY, write(text=["a" * (9 << 20)]))
+    assert isinstance(row, TextExample)
+    assert len(row.text) == 9 << 20
+
+
+@pytest.mark.parametrize("name", ["text", "more"])
+def test_rows_that_share_a_long_value_are_read_in_bounded_portions(
+    write: Write, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GLASSBERT_MAX_LINE_MB", "1")
+    long = "a" * (1 << 19)
+    path = write(**{"text": ["b"] * 150, name: [long if name == "text" else [long]] * 150})
+    assert path.stat().st_size < 10_000
+    before = pyarrow.total_allocated_bytes()
+    largest = max(pyarrow.total_allocated_bytes() - before for _ in file_examples(CLASSIFY, path))
+    assert largest < 20 << 20
 
 
 @pytest.mark.parametrize(
