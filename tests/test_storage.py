@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from glassbert.errors import ModelError, UserError
+from glassbert.open_files import DOCUMENT
 from glassbert.outputs import WRITTEN
 from glassbert.storage import is_disk_full, new_folder, read_json, write_atomically
 
@@ -58,6 +59,24 @@ def test_json_that_is_not_an_object_is_refused(tmp_path: Path, content: str, mes
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(ModelError, match=message):
         read_json(tmp_path / "config.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ('{"x": "' + "a" * (8 << 20) + '"}', "a file of more than 8 MB.*GLASSBERT_MAX_CONFIG_MB"),
+        (
+            '{"x": [' + ",".join(["{}"] * 100_000) + "]}",
+            "100,002 lists and objects; at most 100,000 are read",
+        ),
+    ],
+)
+def test_a_file_that_describes_a_model_is_small(tmp_path: Path, content: str, reason: str) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(content)
+    with pytest.raises(ModelError, match=reason):
+        read_json(path)
+    assert list(read_json(path, limit=DOCUMENT)) == ["x"], "a vocabulary may be large"
 
 
 def test_a_full_disk_is_not_confused_with_other_errors() -> None:

@@ -49,8 +49,10 @@ class Limit:
 
 LINE = Limit("GLASSBERT_MAX_LINE_MB", 8)
 """Of a line of text. The longest books have about 5 MB."""
+CONFIG = Limit("GLASSBERT_MAX_CONFIG_MB", 8)
+"""Of a file that describes something, such as config.json. A hundred thousand names of labels have 5 MB."""
 DOCUMENT = Limit("GLASSBERT_MAX_DOCUMENT_MB", 256)
-"""Of a file that is read as a whole, such as a JSON document."""
+"""Of a file that is read as a whole, such as a JSON document or a vocabulary."""
 PACKING_RATIO = Limit("GLASSBERT_MAX_PACKING_RATIO", 200)
 """How many bytes a packed byte may become. Text is packed to a third or a tenth."""
 

@@ -16,6 +16,8 @@ MAX_SIZE = 2**30
 """Characters of the longest text that is parsed."""
 MAX_DEPTH = 64
 """Lists and objects within each other; real files have about ten."""
+MAX_PARTS = 100_000
+"""Lists and objects in a file that describes something; real ones have a few thousand."""
 MAX_DIGITS = 300
 """Digits of the longest whole number: any longer one would be too large for a float."""
 
@@ -30,11 +32,12 @@ class FormatError(ValueError):
         self.reason, self.line, self.column = reason, line, column
 
 
-def parse_json(text: str | bytes, *, allow_halves: bool = False) -> Any:
+def parse_json(text: str | bytes, *, allow_halves: bool = False, max_parts: int | None = None) -> Any:
     """Return the value of a JSON text; raise FormatError for one that is not JSON or not bounded.
 
     Args:
         allow_halves: Accept strings with half of a character, as raw text from the web may have them.
+        max_parts: Lists and objects that it may hold; each costs microseconds.
     """
     try:
         if isinstance(text, bytes):
@@ -42,6 +45,9 @@ def parse_json(text: str | bytes, *, allow_halves: bool = False) -> Any:
         elif not allow_halves:
             _check_text(text)
         _check_size(text)
+        num_parts = text.count("[") + text.count("{")
+        if max_parts is not None and num_parts > max_parts:
+            raise FormatError(f"{num_parts:,} lists and objects; at most {max_parts:,} are read")
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise FormatError(error.msg, error.lineno, error.colno) from None
@@ -51,7 +57,7 @@ def parse_json(text: str | bytes, *, allow_halves: bool = False) -> Any:
         raise _too_deep() from None
     # Nearly all texts have few brackets and no escaped halves of characters: they need no second look.
     may_have_halves = not allow_halves and ("\\ud" in text or "\\uD" in text)
-    if may_have_halves or text.count("[") + text.count("{") > MAX_DEPTH:
+    if may_have_halves or num_parts > MAX_DEPTH:
         _check_values(value, allow_halves=allow_halves)
     return value
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from glassbert.errors import DataError, ModelError, UserError
-from glassbert.open_files import check_regular, read_regular, real_path
+from glassbert.open_files import CONFIG, Limit, check_regular, read_regular, real_path
 from glassbert.outputs import check_folder, check_replaceable, keep_others
-from glassbert.parsing import FormatError, json_text, parse_json
+from glassbert.parsing import MAX_PARTS, FormatError, json_text, parse_json
 from glassbert.signals import held, writing
 
 # The hidden files that a kill in the middle of a write leaves behind.
@@ -135,18 +135,23 @@ def is_disk_full(error: BaseException) -> bool:
     return number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, *, limit: Limit = CONFIG) -> dict[str, Any]:
     """Return the object in a JSON file of a model folder."""
-    content = read_json_value(path)
+    content = read_json_value(path, limit=limit)
     if not isinstance(content, dict):
         raise ModelError(f"{path}: expected a JSON object, got a {type(content).__name__}")
     return content
 
 
-def read_json_value(path: Path) -> Any:
-    """Return what a JSON file of a model folder holds."""
+def read_json_value(path: Path, *, limit: Limit = CONFIG) -> Any:
+    """Return what a JSON file of a model folder holds.
+
+    Args:
+        limit: `DOCUMENT` for a file that holds more than a description, such as a vocabulary.
+    """
     try:
-        return parse_json(read_regular(path))
+        content = read_regular(path, limit=limit)
+        return parse_json(content, max_parts=MAX_PARTS if limit is CONFIG else None)
     except FileNotFoundError:
         raise ModelError(f"no {path.name} in {path.parent}; is it a model folder?") from None
     except OSError as error:

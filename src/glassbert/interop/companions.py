@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from glassbert.errors import ModelError
+from glassbert.interop.safetensors_file import SafetensorsFile
+from glassbert.open_files import read_regular
 from glassbert.storage import read_json
 from glassbert.typed import typed
 
@@ -25,6 +27,8 @@ _NAMES = (
     TASK_WEIGHTS,
     OBJECTIVE_WEIGHTS,
 )
+# A model that is stored as int8 has a quarter of the bytes; one that an objective trained beside it has not.
+_MOST_TIMES = 8
 
 Companions = Mapping[str, bytes]
 """The bytes of each file by its path within the folder."""
@@ -34,9 +38,24 @@ def read_companions(folder: str | Path) -> Companions:
     """Return the files of a model folder that belong to the model beside its network."""
     folder = Path(folder)
     paths = [folder / name for name in _NAMES]
+    own = (path for path in folder.glob("*.safetensors") if path.name not in _NAMES)
+    max_bytes = _MOST_TIMES * sum(path.stat().st_size for path in own)
     for name in further_models(read_json(folder / "run.json") if (folder / "run.json").is_file() else {}):
         paths += sorted((folder / name).glob("*"))
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths if path.is_file()}
+    return {path.relative_to(folder).as_posix(): _read(path, max_bytes) for path in paths if path.is_file()}
+
+
+def _read(path: Path, max_bytes: int) -> bytes:
+    """Return the bytes of a file; weights are checked, and none may be much larger than the model's own."""
+    if path.suffix != ".safetensors":
+        return read_regular(path)
+    SafetensorsFile(path)
+    if path.stat().st_size > max_bytes:
+        raise ModelError(
+            f"{path}: {path.stat().st_size:,} bytes, more than {_MOST_TIMES} times the weights of the model; "
+            "it belongs to another one, remove it or copy the right one"
+        )
+    return path.read_bytes()
 
 
 def write_companions(companions: Companions, folder: str | Path, *, without_models: bool = False) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from glassbert.data.corpus.manifest import HELD_OUT, MANIFEST, Amount, Manifest, ShardInfo
 from glassbert.errors import RunFailed, UserError
+from glassbert.open_files import DOCUMENT
 from glassbert.storage import is_disk_full, locked, put_in_place, read_json, sync_folder, write_json
 from glassbert.typed import typed
 
@@ -32,7 +33,7 @@ class Progress:
     def load(folder: Path) -> "Progress | None":
         path = folder / _PROGRESS
         try:
-            content = read_json(path)
+            content = read_json(path, limit=DOCUMENT)
             plan = Manifest.from_json(content.get("plan"), str(path))
             next_document = typed(content.get("next_document"), Amount, "next_document")
             return Progress(replace(plan, shards=()), plan.shards, next_document)

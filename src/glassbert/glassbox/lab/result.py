@@ -11,6 +11,7 @@ from glassbert.errors import DataError
 from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.estimate import Estimate, Verdict
 from glassbert.glassbox.lab.words import Text, Words
+from glassbert.open_files import DOCUMENT
 from glassbert.storage import read_json, write_json
 from glassbert.typed import fits
 
@@ -182,7 +183,7 @@ class Result(Report):
 
 def read_result(path: str | Path) -> Result:
     """Read a result that `Result.save` wrote."""
-    content = read_json(Path(path))
+    content = read_json(Path(path), limit=DOCUMENT)
     try:
         result = Result(**{name: _decoded(value) for name, value in content.items()})
     except (KeyError, TypeError) as error:

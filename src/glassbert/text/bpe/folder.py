@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from glassbert.errors import ModelError
+from glassbert.open_files import DOCUMENT
 from glassbert.storage import new_files, read_json, write_atomically, write_json
 from glassbert.text.bpe.pieces import END, PAD, UNKNOWN, WORD, Merge, check_pieces
 from glassbert.typed import shown
@@ -31,7 +32,7 @@ def read_subwords(folder: str | Path) -> tuple[list[str], list[Merge], int]:
     """Return the pieces, the merges and the maximum length of a text, in ids."""
     folder = Path(folder)
     path = folder / _ENGINE
-    engine = read_json(path)
+    engine = read_json(path, limit=DOCUMENT)
     model = engine.get("model")
     model = model if isinstance(model, dict) else {}
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from glassbert.errors import ModelError, UserError
+from glassbert.open_files import CONFIG, DOCUMENT, Limit
 from glassbert.outputs import check_files
 from glassbert.storage import new_files, read_json, write_atomically, write_json
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
@@ -41,7 +42,7 @@ def read_folder(folder: str | Path) -> tuple[Vocabulary, TokenizerSettings, tupl
     folder = Path(folder)
     if not folder.is_dir():
         raise ModelError(f"{folder}: no such folder; expected a folder with {_VOCABULARY}")
-    config, engine = _read_json(folder / _CONFIG), _read_json(folder / _ENGINE)
+    config, engine = _read_json(folder / _CONFIG), _read_json(folder / _ENGINE, limit=DOCUMENT)
     _check_specials(config, folder)
     if engine:
         _check_engine(engine, folder / _ENGINE)
@@ -111,9 +112,9 @@ def write_folder(
         write_json(aside / _SPECIALS, _SPECIAL_KEYS)
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path, *, limit: Limit = CONFIG) -> dict[str, Any]:
     """Return the object in a JSON file; an empty one when there is no file."""
-    return read_json(path) if path.exists() else {}
+    return read_json(path, limit=limit) if path.exists() else {}
 
 
 def _engine_pieces(engine: Mapping[str, Any], path: Path) -> tuple[str, ...]:
