@@ -9,18 +9,24 @@
 - sh: how to set up, with make, pip or programs that are not here; checked, not run.
 - A shown line `...` stands for any lines; a shown decimal number may differ by one in its last digit.
 
-Each page runs in its own empty folder, where `tests` is this folder.
+Each page runs in its own empty folder, where `tests` is this folder. A Chinese page whose code is that of the
+English one shows what came out there; another runs too, and only a training command that the English page ran
+on the same files is not repeated.
 """
 
+import ast
 import contextlib
+import hashlib
 import io
 import itertools
+import json
 import os
 import re
 import runpy
 import shlex
+import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,8 +37,10 @@ from helpers.page_server import PageServer, curl
 
 ROOT = Path(__file__).parents[1]
 HANDBOOK = ROOT / "docs" / "handbook"
-READMES = [ROOT / "README.md", ROOT / "README.zh.md"]
-PAGES = [*READMES, *sorted(HANDBOOK.rglob("*.md"))]
+READMES = (ROOT / "README.md", ROOT / "README.zh.md")
+PAGES = [READMES, *((path, HANDBOOK / "zh" / path.name) for path in sorted(HANDBOOK.glob("*.md")))]
+"""Each page in English and in Chinese."""
+TRAINING = ("distil", "pretrain", "train")
 GENERATOR = ROOT / "docs" / "make_reference.py"
 
 _FENCE = re.compile(r"```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -105,57 +113,73 @@ def caught_output(*, with_stderr: bool) -> Iterator[io.StringIO]:
         yield caught
 
 
-def run_console(code: Code, page: str, server: PageServer) -> None:
-    """Run the commands of a block one by one."""
-    lines = iter(code.text.splitlines())
-    exit_code = 0
-    commands: list[tuple[str, list[str]]] = []
-    for line in lines:
-        if line.startswith("$ "):
-            commands.append((line[2:], []))
-            if _HERE_DOCUMENT.fullmatch(line[2:]):
-                commands[-1][1].extend(itertools.takewhile(lambda inside: inside != "END", lines))
-        else:
-            assert commands, f"{page}:{code.line}: a console block begins with '$ '"
-            commands[-1][1].append(line)
-    for command, below in commands:
-        if here := _HERE_DOCUMENT.fullmatch(command):
-            Path(here.group(1)).write_text("".join(f"{line}\n" for line in below), encoding="utf-8")
-            continue
-        name, *arguments = shlex.split(server.actual(command))
-        came: list[str] = []
-        if command == "echo $?":
-            came = [str(exit_code)]
-        elif command == "kill %1":
-            exit_code = server.stop()
-        elif name == "curl":
-            came = server.shown(curl(arguments)).splitlines()
-        elif arguments[-1:] == ["&"]:
-            came = server.start(arguments[:-1])
-        else:
-            assert name == "glassbert", f"{page}:{code.line}: only glassbert can be run, not {name}"
-            with caught_output(with_stderr=True) as output:
-                exit_code = main(arguments)
-            came = output.getvalue().splitlines()
-        problem = difference(below, came)
-        assert problem is None, f"{page}:{code.line}: $ {command}\n{problem}\n\nall that came:\n" + "\n".join(
-            came
+@dataclass(frozen=True)
+class Step:
+    """A command, or a block of Python, and what the page shows of its output."""
+
+    language: str
+    code: str
+    shown: list[str]
+    where: str
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the package that it needs is here."""
+        needed = _NEEDS.match(self.code.lstrip())
+        return needed is None or is_usable(needed[1])
+
+    @property
+    def meaning(self) -> str:
+        """What is done; Python without its comments."""
+        return ast.dump(ast.parse(self.code)) if self.language == "python" else self.code
+
+    def check(self, came: list[str]) -> None:
+        """Compare what came out with what the page shows."""
+        problem = difference(self.shown, came)
+        assert problem is None, (
+            f"{self.where}: {self.code.lstrip().partition(chr(10))[0]}\n{problem}\n\nall that came:\n"
+            + "\n".join(came)
         )
 
 
-def run_python(code: Code, shown_below: str, namespace: dict[str, object], page: str) -> None:
-    """Run a block; what it prints is what its `# ->` comments and the block below say."""
-    program = compile("\n" * code.line + code.text, page, "exec")
-    # Other libraries draw progress bars on stderr; a page does not show them.
-    with caught_output(with_stderr=False) as output:
-        exec(program, namespace)
-    shown = re.findall(r"# -> ?(.*)", code.text) + shown_below.splitlines()
-    came = [line.rstrip() for line in output.getvalue().splitlines()]
-    problem = difference(shown, came)
-    assert problem is None, f"{page}:{code.line}: python\n{problem}\n\nall that came:\n" + "\n".join(came)
+def steps_of(path: Path) -> list[Step]:
+    """Return what a page does, top to bottom; check what a test cannot run."""
+    page, steps = str(path.relative_to(ROOT)), list[Step]()
+    blocks = blocks_of(path.read_text(encoding="utf-8"))
+    for code, after in itertools.zip_longest(blocks, blocks[1:]):
+        where = f"{page}:{code.line}"
+        if code.language == "console":
+            steps.extend(commands_of(code, where))
+        elif code.language == "python":
+            below = after.text.splitlines() if code.has_output_below else []
+            # Empty lines, so that a traceback shows the line of the page.
+            text = "\n" * code.line + code.text
+            steps.append(Step("python", text, re.findall(r"# -> ?(.*)", code.text) + below, where))
+        elif code.language == "sh":
+            check_shell(code, where)
+        else:
+            assert code.language == "text", f"{where}: a block of {code.language!r} is not executed"
+    return steps
 
 
-def check_shell(code: Code, page: str) -> None:
+def commands_of(code: Code, where: str) -> Iterator[Step]:
+    """Yield the commands of a console block, each with the lines below it."""
+    lines = iter(code.text.splitlines())
+    command, below = "", list[str]()
+    for line in lines:
+        if not line.startswith("$ "):
+            assert command, f"{where}: a console block begins with '$ '"
+            below.append(line)
+            continue
+        if command:
+            yield Step("console", command, below, where)
+        command, below = line[2:], []
+        if _HERE_DOCUMENT.fullmatch(command):
+            command = "\n".join([command, *itertools.takewhile(lambda inside: inside != "END", lines)])
+    yield Step("console", command, below, where)
+
+
+def check_shell(code: Code, where: str) -> None:
     """Check lines that a test cannot run: targets of `make`, `pip`, deployments, a page that stays open."""
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     reference = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8").partition("glassbert open")[2]
@@ -165,7 +189,7 @@ def check_shell(code: Code, page: str) -> None:
         if (command, argument) == ("glassbert", "open"):
             known = {*re.findall(r"--[a-z-]+", line)} <= {*re.findall(r"--[a-z-]+", reference)}
         known = known or command in ("docker", "kubectl", "systemctl", "serve", "sudo")
-        assert known, f"{page}:{code.line}: {line}"
+        assert known, f"{where}: {line}"
 
 
 def is_usable(package: str) -> bool:
@@ -175,40 +199,115 @@ def is_usable(package: str) -> bool:
     return find_spec(package) is not None
 
 
-def run_page(path: Path, server: PageServer) -> None:
-    """Execute a page in the present folder."""
-    blocks = blocks_of(path.read_text(encoding="utf-8"))
-    namespace: dict[str, object] = {"__name__": "page"}
-    page = str(path.relative_to(ROOT))
-    for code, after in itertools.zip_longest(blocks, blocks[1:]):
-        if code.language == "console":
-            run_console(code, page, server)
-        elif code.language == "sh":
-            check_shell(code, page)
-        elif code.language == "python":
-            code = replace(code, text=server.actual(code.text))
-            needed = _NEEDS.match(code.text)
-            if needed and not is_usable(needed[1]):
-                compile(code.text, page, "exec")
-            else:
-                run_python(code, after.text if code.has_output_below else "", namespace, page)
+class TrainedBefore:
+    """Training commands that ran before, on the same files, with what they printed and what they wrote."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._outcomes: dict[str, tuple[int, list[str]]] = {}
+
+    def run(self, arguments: list[str]) -> tuple[int, list[str]]:
+        """Run a command in the present folder; return its exit code and output."""
+        if arguments[0] not in TRAINING:
+            return run_glassbert(arguments)
+        key = self._key(arguments)
+        kept = self._folder / key
+        if key in self._outcomes:
+            for path in Path().iterdir():
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            shutil.copytree(kept, ".", symlinks=True, dirs_exist_ok=True)
         else:
-            assert code.language == "text", (
-                f"{page}:{code.line}: a block of {code.language!r} is not executed"
-            )
+            self._outcomes[key] = run_glassbert(arguments)
+            shutil.copytree(".", kept, symlinks=True)
+        return self._outcomes[key]
+
+    @staticmethod
+    def _key(arguments: list[str]) -> str:
+        """Return a digest of a command and of all files that it can see."""
+        digest = hashlib.sha256(json.dumps(arguments).encode())
+        for folder, _, names in sorted(os.walk(".")):
+            for path in (Path(folder, name) for name in sorted(names)):
+                digest.update(f"{path}\0{path.stat().st_size}\0".encode() + path.read_bytes())
+        return digest.hexdigest()
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_a_page_shows_is_what_comes_out(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "tests").symlink_to(ROOT / "tests")
-    monkeypatch.chdir(tmp_path)
-    server = PageServer()
-    try:
-        run_page(path, server)
-    finally:
-        server.stop()
+def run_glassbert(arguments: list[str]) -> tuple[int, list[str]]:
+    """Run a command in this process; return its exit code and output."""
+    with caught_output(with_stderr=True) as output:
+        exit_code = main(arguments)
+    return exit_code, output.getvalue().splitlines()
+
+
+class Execution:
+    """A page that is executed in the present folder, step by step."""
+
+    def __init__(self, trained: TrainedBefore) -> None:
+        self.server = PageServer()
+        self._trained = trained
+        self._exit_code = 0
+        self._namespace: dict[str, object] = {"__name__": "page"}
+
+    def run(self, step: Step) -> list[str]:
+        """Run a step; return the lines of its output."""
+        return self._command(step) if step.language == "console" else self._python(step)
+
+    def _command(self, step: Step) -> list[str]:
+        command, _, document = step.code.partition("\n")
+        if here := _HERE_DOCUMENT.fullmatch(command):
+            Path(here[1]).write_text(f"{document}\n", encoding="utf-8")
+            return []
+        name, *arguments = shlex.split(self.server.actual(command))
+        came: list[str] = []
+        if command == "echo $?":
+            came = [str(self._exit_code)]
+        elif command == "kill %1":
+            self._exit_code = self.server.stop()
+        elif name == "curl":
+            came = self.server.shown(curl(arguments)).splitlines()
+        elif arguments[-1:] == ["&"]:
+            came = self.server.start(arguments[:-1])
+        else:
+            assert name == "glassbert", f"{step.where}: only glassbert can be run, not {name}"
+            self._exit_code, came = self._trained.run(arguments)
+        return came
+
+    def _python(self, step: Step) -> list[str]:
+        text = self.server.actual(step.code)
+        program = compile(text, step.where.partition(":")[0], "exec")
+        if not step.is_usable:
+            return step.shown
+        # Other libraries draw progress bars on stderr; a page does not show them.
+        with caught_output(with_stderr=False) as output:
+            exec(program, self._namespace)
+        return [line.rstrip() for line in output.getvalue().splitlines()]
+
+
+def execute(steps: list[Step], folder: Path, trained: TrainedBefore) -> list[list[str]]:
+    """Execute a page in a new folder, check each step, and return what came out."""
+    folder.mkdir()
+    (folder / "tests").symlink_to(ROOT / "tests")
+    outputs = []
+    with contextlib.chdir(folder):
+        execution = Execution(trained)
+        try:
+            for step in steps:
+                outputs.append(execution.run(step))
+                step.check(outputs[-1])
+        finally:
+            execution.server.stop()
+    return outputs
+
+
+@pytest.mark.parametrize(("english", "chinese"), PAGES, ids=[english.stem for english, _ in PAGES])
+def test_what_a_page_shows_is_what_comes_out(english: Path, chinese: Path, tmp_path: Path) -> None:
+    steps, translated = steps_of(english), steps_of(chinese)
+    trained = TrainedBefore(tmp_path / "trained")
+    outputs = execute(steps, tmp_path / "english", trained)
+    if [step.meaning for step in steps] != [step.meaning for step in translated]:
+        execute(translated, tmp_path / "chinese", trained)
+    else:  # the same code gives the same output
+        for step, came in zip(translated, outputs, strict=True):
+            step.check(came)
 
 
 def test_both_languages_have_the_same_chapters() -> None:
