@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from glassbert.cli.main import main
+from glassbert.errors import UserError
 from glassbert.evaluation.corpus import evaluate_corpus
 from glassbert.evaluation.evaluate import evaluate
 from glassbert.inference.loading import load
@@ -104,3 +105,34 @@ def test_half_precision_reaches_a_corpus(folders: tuple[Path, Path]) -> None:
     half = evaluate(load(folders[0], precision="bfloat16"), folders[1]).metrics
     assert half["mlm_loss"] == pytest.approx(whole["mlm_loss"], rel=0.02)
     assert half["mlm_loss"] != whole["mlm_loss"]
+
+
+def test_longer_examples_are_measured_on_request(
+    folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, corpus = map(str, folders)
+    capsys.readouterr()
+    found = {}
+    for length in (12, 30):
+        assert main(["evaluate", model, corpus, "--max-length", str(length), "--json"]) == 0
+        found[length] = json.loads(capsys.readouterr().out)
+        assert found[length]["report"]["max_length"] == length
+    assert found[12]["examples"] > found[30]["examples"]
+
+
+@pytest.mark.parametrize(
+    ("length", "message"),
+    [("100000", "exceeds the 40 positions of the model"), ("0", "at least 1"), ("2", "leaves no room")],
+)
+def test_a_length_that_the_model_cannot_read_is_refused(
+    folders: tuple[Path, Path], length: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, corpus = map(str, folders)
+    capsys.readouterr()
+    assert main(["evaluate", model, corpus, "--max-length", length]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_length_is_refused_for_rows(folders: tuple[Path, Path]) -> None:
+    with pytest.raises(UserError, match="max_length is for a corpus; leave it out"):
+        evaluate(folders[0], [{"text": "the cat", "label": "a"}], max_length=8)

@@ -13,7 +13,7 @@ from glassbert.cli.output import print_json, print_remarks, remark
 from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import GateError, UserError
 from glassbert.model_names import model_folder
-from glassbert.ranges import COUNT_OR_NONE
+from glassbert.ranges import COUNT_OR_NONE, LENGTH
 
 if TYPE_CHECKING:
     from glassbert.evaluation.result import Evaluation
@@ -30,6 +30,7 @@ def evaluate(
     format: str | None = None,
     skip_bad: Annotated[int, Parameter(validator=COUNT_OR_NONE)] = 0,
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    max_length: Annotated[int | None, Parameter(validator=LENGTH)] = None,
     where: DeviceOptions | None = None,
     json: bool = False,
 ) -> None:
@@ -46,6 +47,7 @@ def evaluate(
         format: The format of a file of rows; detected when not given.
         skip_bad: Bad rows that may be left out.
         set_: Change how a file of rows is read, such as data.columns.text=review; may be given several times.
+        max_length: Tokens of the longest example of a corpus; as in training when not given.
         json: Print the result as JSON.
     """
     from glassbert.evaluation.evaluate import evaluate as run_evaluation
@@ -60,7 +62,9 @@ def evaluate(
     loaded = load(model, **place_of(where))
     if isinstance(loaded, Model):
         print_remarks(loaded)
-    evaluation = run_evaluation(loaded, data, task=task, options=options, name=model, log=remark)
+    evaluation = run_evaluation(
+        loaded, data, task=task, options=options, max_length=max_length, name=model, log=remark
+    )
     if json:
         print_json(evaluation.to_json())
     else:

@@ -6,15 +6,18 @@ from pathlib import Path
 import torch
 
 from glassbert.data.corpus.reader import Corpus
+from glassbert.errors import UserError
 from glassbert.evaluation.result import Evaluation
 from glassbert.inference.devices import PrecisionName
 from glassbert.inference.model import Model
 from glassbert.inference.prepare import prepared
 from glassbert.messages import Log
 from glassbert.metrics.corpus import CorpusReport
+from glassbert.ranges import Length
 from glassbert.tasks.objectives.folders import saved_network
 from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.objectives.registry import make_objective, settings_of_run
+from glassbert.typed import typed
 
 _BATCH_TOKENS = 8192
 
@@ -40,7 +43,7 @@ def evaluate_corpus(
     """
     settings, notes = _settings(model)
     if max_length is not None:
-        settings = replace(settings, max_length=max_length)
+        settings = replace(settings, max_length=_checked_length(max_length, model))
     objective = make_objective(settings, model.tokenizer.vocabulary)
     network = saved_network(objective, model.network, model.folder)
     # A loss in half precision is measured as in training: products in half precision, losses not.
@@ -64,6 +67,13 @@ def evaluate_corpus(
         tokens=sum(batch.num_tokens for batch in batches),
         notes=tuple(notes),
     )
+
+
+def _checked_length(max_length: int, model: Model) -> int:
+    limit = model.config.encoder.max_position_embeddings
+    if typed(max_length, Length, "max_length") > limit:
+        raise UserError(f"max_length={max_length} exceeds the {limit} positions of the model; lower it")
+    return max_length
 
 
 def _settings(model: Model) -> tuple[ObjectiveSettings, list[str]]:

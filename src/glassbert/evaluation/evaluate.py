@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ def evaluate(
     *,
     task: str | None = None,
     options: ReadOptions | None = None,
+    max_length: int | None = None,
     name: str | None = None,
     log: Log = to_stderr,
 ) -> Evaluation:
@@ -41,6 +43,7 @@ def evaluate(
             a pre-trained model, a folder of `corpus build`.
         task: How rows are read, if the model's folder does not say it.
         options: Format, columns and labels of a file of rows, and how many bad rows it may have.
+        max_length: Tokens of the longest example of a corpus; as in training when not given.
         name: What the result calls the model; its folder when not given.
         log: Receives what was assumed, cut or left out, line by line; `Evaluation.notes` keeps it.
     """
@@ -51,19 +54,31 @@ def evaluate(
     is_plain = task is None and options == ReadOptions(skip_bad=options.skip_bad)
     if (is_corpus or isinstance(loaded, Translator)) and not is_plain:
         raise UserError("task, format, columns and kind are for labelled rows; leave them out")
-    evaluation = _evaluated(loaded, data, is_corpus, task, options, name, log)
+    if max_length is not None and not is_corpus:
+        raise UserError("max_length is for a corpus; leave it out")
+    evaluated = partial(
+        _evaluated,
+        data=data,
+        is_corpus=is_corpus,
+        task=task,
+        options=options,
+        max_length=max_length,
+        name=name,
+    )
+    evaluation = evaluated(loaded, log=log)
     if loaded.precision != "int8":
         return evaluation
-    exact = _evaluated(loaded.in_precision("float32"), data, is_corpus, task, options, name, say_nothing)
-    return replace(evaluation, float32=exact.metrics)
+    return replace(evaluation, float32=evaluated(loaded.in_precision("float32"), log=say_nothing).metrics)
 
 
 def _evaluated(
     loaded: Model | Translator,
+    *,
     data: str | Path | Sequence[Any],
     is_corpus: bool,
     task: str | None,
     options: ReadOptions,
+    max_length: int | None,
     name: str,
     log: Log,
 ) -> Evaluation:
@@ -76,7 +91,7 @@ def _evaluated(
         rows = as_examples(loaded.task, data) if data and isinstance(data[0], Mapping) else data
         evaluation = evaluate_rows(loaded, rows, name=name, data=f"{len(data)} rows")
     elif is_corpus:
-        evaluation = evaluate_corpus(loaded, Path(data), name=name, log=log)
+        evaluation = evaluate_corpus(loaded, Path(data), name=name, max_length=max_length, log=log)
     else:
         schema = schema_for(loaded.task, task)
         evaluation = evaluate_file(loaded, Path(data), schema, name=name, options=options, log=log)

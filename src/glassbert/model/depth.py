@@ -6,7 +6,6 @@ from typing import Protocol
 from torch import Tensor, nn
 
 from glassbert.model.block import Block
-from glassbert.model.stack import Stack
 
 FLOPS_PER_WEIGHT = 6.0
 """Operations of training for each weight and token: two going forward, twice that going back."""
@@ -33,16 +32,16 @@ def num_weights(module: nn.Module) -> int:
     return sum(p.numel() for p in module.parameters() if p.dim() > 1)
 
 
-def flops_in_blocks(stack: Stack, length: float, share_read: float = 1.0) -> float:
-    """Return the operations of training an encoder's blocks on one token of a sequence of ``length``.
+def flops_in_blocks(blocks: nn.ModuleList, length: float, share_read: float = 1.0) -> float:
+    """Return the operations of training blocks on one token of a sequence of ``length``.
 
     Args:
         share_read: Part of the tokens that a head reads; of the others, the last block computes only keys
             and values.
     """
-    last = stack.blocks[-1]
+    last = blocks[-1]
     assert isinstance(last, Block)
     (width,) = last.mlp_norm.normalized_shape
     unread = num_weights(last) - 2 * width**2
-    in_scores = 2 * length * width * (len(stack.blocks) - (1 - share_read))
-    return FLOPS_PER_WEIGHT * (num_weights(stack.blocks) - (1 - share_read) * unread + in_scores)
+    in_scores = 2 * length * width * (len(blocks) - (1 - share_read))
+    return FLOPS_PER_WEIGHT * (num_weights(blocks) - (1 - share_read) * unread + in_scores)

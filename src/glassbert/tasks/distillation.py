@@ -179,7 +179,7 @@ class Distil:
 
     def flops_per_token(self) -> float:
         length = float(np.mean([len(one) for one in self.order.flat()]))
-        return flops_in_blocks(self.module.bert.encoder, length)
+        return flops_in_blocks(self.module.bert.encoder.blocks, length)
 
 
 class ScoredPairs:

@@ -215,7 +215,7 @@ class FineTune(Generic[E, P]):
     def flops_per_token(self) -> float:
         length = float(np.mean([len(one) for one in self.order.flat()]))
         share_read = 1.0 if HEADS[self.config.head].reads_every_token else 1 / length
-        flops = flops_in_blocks(self.module.bert.encoder, length, share_read)
+        flops = flops_in_blocks(self.module.bert.encoder.blocks, length, share_read)
         return flops / 3 if self.task.settings.freeze_encoder else flops
 
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from glassbert.config import preset
 from glassbert.data.pretraining.batches import PretrainBatch
@@ -70,3 +71,18 @@ def test_only_a_model_with_the_heads_of_the_objective_is_measured() -> None:
 def test_a_share_beyond_1_is_refused() -> None:
     with pytest.raises(UserError, match=r"short_prob=2.0; expected a number of at least 0 and at most 1"):
         ObjectiveSettings(short_prob=2.0)
+
+
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+def test_the_cost_of_a_token_is_what_is_computed(name: str) -> None:
+    options = {"max_length": 32, "short_prob": 0.0, **({"generator_first": 0.0} if name == "rtd" else {})}
+    objective = objective_of(name, **options)
+    network = objective.network(model_for(name), seed=0).train()
+    batches = batches_of(wiki_corpus(40), name, **options)
+    found = [batches.batch(step) for step in range(16)]  # a causal one among them
+    with FlopCounterMode(display=False) as counter:
+        for batch in found:
+            sums = network(batch)
+            sum(sums[name] for part in objective.parts for name in part.loss_weights).backward()
+    counted = counter.get_total_flops() / sum(batch.num_tokens for batch in found)
+    assert objective.flops_per_token(network) == pytest.approx(counted, rel=0.03)

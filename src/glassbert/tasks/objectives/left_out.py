@@ -8,7 +8,6 @@ Legend: T tokens, M hidden tokens, N visible tokens, D hidden size.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from glassbert.data.pretraining.masking import Masking
 from glassbert.errors import UserError
 from glassbert.model.bert import Bert
 from glassbert.model.block import Block
+from glassbert.model.depth import flops_in_blocks
 from glassbert.model.heads import MaskedLanguageHead
 from glassbert.model.init import initialise
 from glassbert.model.layout import Layout
@@ -41,6 +41,10 @@ class Predicted(MaskedTokens):
     """Predict the tokens that are left out, with a head that is thrown away."""
 
     heads = ()
+
+    def heads_in(self, network: "LeftOutNetwork") -> list[nn.Module]:
+        """Return the head that is thrown away."""
+        return [network.mlm_head]
 
 
 class LeftOutNetwork(PretrainNetwork):
@@ -109,6 +113,9 @@ class LeftOutTokens(Objective):
     settings_type = LeftOutSettings
     network_type = LeftOutNetwork
 
-    def flops_per_token(self, network: Any) -> float:
-        """Return the operations of training on one token: fewer than with [MASK] in every place."""
-        return super().flops_per_token(network) * (1 - self.settings.mask.mean_select_prob)
+    def flops_in_blocks(self, network: LeftOutNetwork) -> float:
+        """Return the operations of the encoder on visible tokens, and of the block that predicts on all."""
+        share_hidden = self.settings.mask.mean_select_prob
+        visible = 1 - share_hidden
+        in_encoder = visible * flops_in_blocks(network.bert.encoder.blocks, visible * self.max_length)
+        return in_encoder + flops_in_blocks(nn.ModuleList([network.block]), self.max_length, share_hidden)

@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassbert.data.pretraining.batches import Labels, PretrainBatch
 from glassbert.data.pretraining.examples import Singles
@@ -74,6 +74,10 @@ class NextToken(Part):
     def share_read(self) -> float:
         """Share of the tokens that predict the next one, over the whole run."""
         return 1.0 / self.settings.causal_every if self.settings.causal_every else 0.0
+
+    def heads_in(self, network: "NextTokenNetwork") -> list[nn.Module]:
+        """Return the head for the next token."""
+        return [network.next_head]
 
     def label(self, ids: Ids, packing: Packing, moment: Moment) -> tuple[Ids, Labels | None]:
         """Return what follows each token of a text, its last [SEP] included."""

@@ -1,7 +1,7 @@
 """What every objective is made of: how examples are arranged, the parts that are learned, the network."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -139,11 +139,16 @@ class Objective:
 
     def flops_per_token(self, network: PretrainNetwork) -> float:
         """Return the operations of training on one token."""
-        share_read = min(1.0, sum(part.share_read for part in self.parts))
         in_heads = sum(
-            part.share_read * num_weights(getattr(network.bert, head))
-            for part in self.parts
-            for head in part.heads
+            part.share_read * num_weights(head) for part in self.parts for head in part.heads_in(network)
         )
-        in_blocks = flops_in_blocks(network.bert.encoder, self.max_length, share_read)
-        return in_blocks + FLOPS_PER_WEIGHT * in_heads
+        return self.flops_in_blocks(network) + FLOPS_PER_WEIGHT * in_heads
+
+    def flops_in_blocks(self, network: Any) -> float:
+        """Return the operations of training blocks on one token; a network with more of them adds these.
+
+        Args:
+            network: Of the type that the objective names.
+        """
+        share_read = min(1.0, sum(part.share_read for part in self.parts))
+        return flops_in_blocks(network.bert.encoder.blocks, self.max_length, share_read)

@@ -79,6 +79,10 @@ class Part(ABC):
         """Share of the tokens whose last hidden states it reads, for the cost of a step."""
         return 0.0
 
+    def heads_in(self, network: Any) -> list[nn.Module]:
+        """Return the heads that it computes with, for the cost of a step."""
+        return [getattr(network.bert, name) for name in self.heads]
+
     @property
     def loss_weights(self) -> dict[str, float]:
         """How much each of its losses counts in the total."""

@@ -24,6 +24,7 @@ from glassbert.data.pretraining.packing import Moment, Packing
 from glassbert.data.random import Draw, uniform
 from glassbert.errors import UserError
 from glassbert.model.bert import Bert
+from glassbert.model.depth import flops_in_blocks
 from glassbert.model.heads import MaskedLanguageHead
 from glassbert.model.init import new_bert
 from glassbert.model.tap import Tap
@@ -74,6 +75,10 @@ class Detected(Part):
         super().__init__(settings, vocabulary)
         self.is_drawn = maskable(vocabulary)
 
+    def heads_in(self, network: "ReplacedNetwork") -> list[nn.Module]:
+        """Return the judgement of each token."""
+        return [network.detector]
+
     def label(self, ids: Ids, packing: Packing, moment: Moment) -> tuple[Ids, Labels | None]:
         """Keep what was there, before the next part hides some of it; nothing while only that one learns."""
         if self.settings.generator_first and moment.share_done < self.settings.generator_first:
@@ -93,6 +98,10 @@ class Generated(MaskedTokens):
     """Fill the hidden places, with the generator's head."""
 
     heads = ()
+
+    def heads_in(self, network: "ReplacedNetwork") -> list[nn.Module]:
+        """Return the head that is the generator's."""
+        return [network.mlm_head]
 
 
 class Rolls(Part):
@@ -226,3 +235,9 @@ class ReplacedTokens(Objective):
     part_types = (Detected, Generated, Rolls)
     settings_type = ReplacedSettings
     network_type = ReplacedNetwork
+
+    def flops_in_blocks(self, network: ReplacedNetwork) -> float:
+        """Return the operations of both networks, once both learn."""
+        share_hidden = self.settings.mask.mean_select_prob
+        in_generator = flops_in_blocks(network.generator.encoder.blocks, self.max_length, share_hidden)
+        return super().flops_in_blocks(network) + in_generator
