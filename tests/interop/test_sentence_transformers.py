@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from glassbert.errors import ModelError
-from glassbert.interop.sentence_transformers import read_sentence_settings
+from glassbert.interop.sentence_transformers import read_sentence_settings, write_sentence_settings
 from glassbert.model.layout import Layout
 from glassbert.model.pooling import Pooling
 
@@ -86,3 +86,50 @@ def test_each_mode_pools_each_sequence_alone() -> None:
     for mode, values in expected.items():
         pooled = Pooling(modes=(mode,))(hidden, layout)  # type: ignore[arg-type]
         torch.testing.assert_close(pooled, torch.tensor(values), msg=mode)
+
+
+def with_prompts(folder: Path, content: object, pooling: object = None) -> Path:
+    write(folder, pooling or {"pooling_mode": "mean"}, "Transformer", "Pooling")
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(content))
+    return folder
+
+
+def test_prompts_are_read_and_written_again(tmp_path: Path) -> None:
+    content = {"prompts": {"query": "query: ", "empty": ""}, "default_prompt_name": "query", "other": 1}
+    (tmp_path / "source").mkdir()
+    settings = read_sentence_settings(with_prompts(tmp_path / "source", content), is_lowercase=True)
+    assert settings is not None
+    assert [settings.prompt(name) for name in (None, "query", "empty")] == ["query: ", "query: ", ""]
+    (tmp_path / "copy").mkdir()
+    write_sentence_settings(tmp_path / "copy", settings, hidden_size=4)
+    assert read_sentence_settings(tmp_path / "copy", is_lowercase=True) == settings
+
+
+@pytest.mark.parametrize("content", [{}, {"prompts": None, "default_prompt_name": None}, {"prompts": {}}])
+def test_a_folder_without_prompts_puts_nothing_before_a_text(tmp_path: Path, content: object) -> None:
+    settings = read_sentence_settings(with_prompts(tmp_path, content), is_lowercase=True)
+    assert settings is not None
+    assert settings.prompt() == ""
+    with pytest.raises(ModelError, match="no prompt 'query'; it has none"):
+        settings.prompt("query")
+
+
+@pytest.mark.parametrize(
+    ("content", "pooling", "message"),
+    [
+        ({"prompts": ["query: "]}, None, "prompts=.*; expected an object of texts"),
+        ({"prompts": {"query": None}}, None, "prompts=.*; expected an object of texts"),
+        ({"prompts": {"a": "b"}, "default_prompt_name": "c"}, None, "is 'c'; the prompts are 'a'"),
+        ({"default_prompt_name": 3}, None, "default_prompt_name=3; expected a string"),
+        (
+            {"prompts": {"a": "b"}},
+            {"pooling_mode": "mean", "include_prompt": False},
+            "include_prompt is false, which is not supported",
+        ),
+    ],
+)
+def test_prompts_that_cannot_be_honoured_are_refused(
+    tmp_path: Path, content: object, pooling: object, message: str
+) -> None:
+    with pytest.raises(ModelError, match=message):
+        read_sentence_settings(with_prompts(tmp_path, content, pooling), is_lowercase=True)

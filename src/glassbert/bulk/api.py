@@ -78,6 +78,7 @@ def embed_files(
     out: str | Path,
     *,
     keep: Keep = "head",
+    prompt_name: str | None = None,
     to: OutputFormat = "jsonl",
     options: ReadOptions | None = None,
     processes: int = 1,
@@ -95,6 +96,7 @@ def embed_files(
         source: A folder, or one file: parquet, JSON lines, CSV, TSV or plain text; packed ones too.
         out: The folder of the outputs and of manifest.json.
         keep: Which part of a text that is too long stays.
+        prompt_name: Which prompt of the model's folder to put before each text; its default when not given.
         to: jsonl, or parquet, which needs pyarrow and a third of the room.
         options: How the files are read.
         processes: Processes, each with a model of its own; with Ray, at most this many.
@@ -107,6 +109,7 @@ def embed_files(
         options=options or ReadOptions(),
         to=to,
         keep=keep,
+        prompt_name=prompt_name,
     )
     return _carry_out(job, source, out, processes, engine, on_progress, log)
 

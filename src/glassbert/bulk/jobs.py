@@ -69,11 +69,13 @@ class EmbedJob(Job):
 
     verb = "embed"
     keep: Keep
+    prompt_name: str | None = None
 
     def answers(self, model: "Model", path: Path, notes: Notes) -> "Iterator[EmbeddedText | BadRow]":
         from glassbert.inference.predict import embed_stream
 
-        return embed_stream(model, file_examples(TEXTS, path, self.options, notes), keep=self.keep)
+        rows = file_examples(TEXTS, path, self.options, notes)
+        return embed_stream(model, rows, keep=self.keep, prompt_name=self.prompt_name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -142,6 +142,10 @@ class Model(Loaded):
         """How `embed` makes one vector of the vectors of a text's tokens."""
         return self.sentences.pooling if self.sentences else Pooling()
 
+    def prompt(self, name: str | None = None) -> str:
+        """Return what `embed` puts before a text: the prompt of this name, or the folder's default."""
+        return (self.sentences or SentenceSettings(self.pooling)).prompt(name)
+
     @property
     def embedding_size(self) -> int:
         """Numbers of the vector that `embed` gives to a text."""
@@ -201,17 +205,22 @@ class Model(Loaded):
         return Filled(found, tokens=len(encoding.ids), truncated=encoding.truncated)
 
     @in_own_state
-    def embed(self, texts: str | Sequence[str], *, keep: Keep = "head") -> Embeddings:
+    def embed(
+        self, texts: str | Sequence[str], *, keep: Keep = "head", prompt_name: str | None = None
+    ) -> Embeddings:
         """Return the vector of each text, (texts, features); of a single str, its one vector, (features,).
 
         Vectors are pooled as the folder says, or by the mean over the tokens when it does not.
 
         Args:
             keep: Which part of a text that is too long stays.
+            prompt_name: Which prompt of the folder to put before each text, such as "query"; its default
+                one when not given, if it has one.
         """
         if isinstance(texts, str):
-            return self.embed([texts], keep=keep)[0]
-        encodings = self.tokenize(texts, keep=keep)
+            return self.embed([texts], keep=keep, prompt_name=prompt_name)[0]
+        prompt = self.prompt(prompt_name)
+        encodings = self.tokenize([prompt + text for text in checked_texts(texts)], keep=keep)
         vectors = self.engine.map(
             encodings, lambda output, batch, _: self.pooling(output.hidden, batch.layout)
         )

@@ -53,12 +53,17 @@ def predict_stream(
 
 
 def embed_stream(
-    model: "Model", examples: Iterable[Example | BadRow], *, keep: Keep = "head"
+    model: "Model",
+    examples: Iterable[Example | BadRow],
+    *,
+    keep: Keep = "head",
+    prompt_name: str | None = None,
 ) -> Iterator[EmbeddedText | BadRow]:
     """Yield the vector of each example, in order and in bounded memory; pass bad rows through."""
 
     def answer(good: list[Example]) -> Sequence[EmbeddedText]:
-        return each_text(model.embed([one.texts[0] for one in good], keep=keep))
+        texts = [one.texts[0] for one in good]
+        return each_text(model.embed(texts, keep=keep, prompt_name=prompt_name))
 
     return _answered(examples, answer)
 

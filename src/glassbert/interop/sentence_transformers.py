@@ -1,6 +1,7 @@
-"""The extra files of a sentence-transformers folder: how it pools, and how long its texts may be."""
+"""The extra files of a sentence-transformers folder: how it pools, its prompts, how long texts may be."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -9,7 +10,7 @@ from glassbert.model.pooling import Pooling, PoolingMode
 from glassbert.parsing import json_text
 from glassbert.ranges import Length
 from glassbert.storage import read_json, read_json_value, write_atomically, write_json
-from glassbert.typed import shown, typed
+from glassbert.typed import fits, shown, typed
 
 # 1_Pooling/config.json has one switch per mode in older folders and one list in newer ones. Vectors of
 # several switches are joined in this order, that of sentence-transformers.
@@ -21,19 +22,34 @@ _SWITCHES: dict[str, PoolingMode] = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
+_PROMPTS_FILE = "config_sentence_transformers.json"
 
 
 @dataclass(frozen=True)
 class SentenceSettings:
-    """How a folder of sentence-transformers pools, and how long its texts may be."""
+    """How a folder of sentence-transformers pools, its prompts, and how long its texts may be."""
 
     pooling: Pooling
     max_length: int | None = None
     """Tokens of the longest text; as many as the encoder takes when None."""
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """What is put before a text, by name, such as "query: "; the model was trained with it."""
+    default_prompt_name: str | None = None
+    """The prompt of texts for which none is named."""
+
+    def prompt(self, name: str | None = None) -> str:
+        """Return what to put before a text: the prompt of this name, or the folder's default."""
+        name = self.default_prompt_name if name is None else name
+        if name is None:
+            return ""
+        if name not in self.prompts:
+            known = f"it has {', '.join(map(shown, self.prompts))}" if self.prompts else "it has none"
+            raise ModelError(f"the model has no prompt {shown(name)}; {known}")
+        return self.prompts[name]
 
 
 def read_sentence_settings(folder: str | Path, is_lowercase: bool) -> SentenceSettings | None:
-    """Return the folder's pooling and length, or None when it is not a sentence-transformers folder.
+    """Return the folder's pooling, prompts and length; None when it is not one of sentence-transformers.
 
     Args:
         is_lowercase: Whether the tokenizer lower-cases.
@@ -43,9 +59,10 @@ def read_sentence_settings(folder: str | Path, is_lowercase: bool) -> SentenceSe
         return None
     modes: tuple[PoolingMode, ...] = ()
     should_normalise = False
+    prompts, default_prompt_name = _prompts(folder / _PROMPTS_FILE)
     for kind, path in _modules(folder):
         if kind == "Pooling":
-            modes = _modes(path / "config.json")
+            modes = _modes(path / "config.json", has_prompts=any(prompts.values()))
         elif kind == "Normalize":
             should_normalise = True
         elif kind != "Transformer":
@@ -56,7 +73,7 @@ def read_sentence_settings(folder: str | Path, is_lowercase: bool) -> SentenceSe
     if not modes:
         raise ModelError(f"{folder / 'modules.json'}: no Pooling module; expected one after the Transformer")
     pooling = Pooling(modes=modes, should_normalise=should_normalise)
-    return SentenceSettings(pooling, _max_length(folder, is_lowercase))
+    return SentenceSettings(pooling, _max_length(folder, is_lowercase), prompts, default_prompt_name)
 
 
 def write_sentence_settings(folder: str | Path, settings: SentenceSettings, *, hidden_size: int) -> None:
@@ -83,6 +100,9 @@ def write_sentence_settings(folder: str | Path, settings: SentenceSettings, *, h
     if settings.max_length is not None:
         limits = {"max_seq_length": settings.max_length, "do_lower_case": False}
         write_json(folder / "sentence_bert_config.json", limits)
+    if settings.prompts:
+        prompts = {"prompts": dict(settings.prompts), "default_prompt_name": settings.default_prompt_name}
+        write_json(folder / _PROMPTS_FILE, prompts)
 
 
 def _modules(folder: Path) -> list[tuple[str, Path]]:
@@ -99,8 +119,13 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
     return [(kind, folder / path) for kind, path in found]
 
 
-def _modes(source: Path) -> tuple[PoolingMode, ...]:
+def _modes(source: Path, *, has_prompts: bool) -> tuple[PoolingMode, ...]:
     data = read_json(source)
+    if has_prompts and data.get("include_prompt") is False:
+        raise ModelError(
+            f"{source}: include_prompt is false, which is not supported; only prompts that are pooled with "
+            "their text"
+        )
     named = data.get("pooling_mode")
     if named is None:
         modes = tuple(mode for switch, mode in _SWITCHES.items() if data.get(switch))
@@ -125,3 +150,18 @@ def _max_length(folder: Path, is_lowercase: bool) -> int | None:
         data.get("max_seq_length"), Length | None, f"{source}: max_seq_length", error=ModelError
     )
     return limit
+
+
+def _prompts(source: Path) -> tuple[dict[str, str], str | None]:
+    """Return the prompts by name, and the name of the default one."""
+    data = read_json(source) if source.is_file() else {}
+    prompts: dict[str, str] = data.get("prompts") or {}
+    if not fits(prompts, dict[str, str]):
+        raise ModelError(f"{source}: prompts={shown(prompts)}; expected an object of texts")
+    default: str | None = typed(
+        data.get("default_prompt_name"), str | None, f"{source}: default_prompt_name", error=ModelError
+    )
+    if default is not None and default not in prompts:
+        known = ", ".join(map(shown, prompts)) or "none"
+        raise ModelError(f"{source}: default_prompt_name is {shown(default)}; the prompts are {known}")
+    return prompts, default

@@ -23,7 +23,6 @@ from glassbert.serve.rows import AnyRow, Row
 from glassbert.serve.served import Served
 from glassbert.serve.service import Service, num_characters
 from glassbert.serve.settings import OnLong
-from glassbert.text.truncate import Keep
 
 ROUTES_OF_TASKS = {
     "embed": "/embed",
@@ -78,19 +77,17 @@ class Call:
         items: Sequence[str | Ids],
         *,
         on_long: OnLong | None = None,
-        keep: Keep = "head",
-        every_token: bool = False,
         field: str = "inputs",
+        **options: Any,
     ) -> list[AnyRow]:
-        """Return the vector of each item, or the vectors of its tokens."""
-        return await self.rows("embed", self.embed_question(on_long, keep, every_token, field), items, field)
+        """Return the vector of each item, or the vectors of its tokens; see `embed_question`."""
+        question = self.embed_question(on_long, field=field, **options)
+        return await self.rows("embed", question, items, field)
 
-    def embed_question(
-        self, on_long: OnLong | None, keep: Keep = "head", every_token: bool = False, field: str = "inputs"
-    ) -> EmbedQuestion:
+    def embed_question(self, on_long: OnLong | None, **options: Any) -> EmbedQuestion:
+        """Return the question for vectors; ``options`` are those of `EmbedQuestion`."""
         self.need("embed")
-        settings = self.service.settings
-        return EmbedQuestion(self.served, settings, on_long, keep=keep, every_token=every_token, field=field)
+        return EmbedQuestion(self.served, self.service.settings, on_long, **options)
 
     async def predict(
         self, task: str, items: Sequence[Any], *, on_long: OnLong | None = None, field: str = "inputs"

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from glassbert.errors import UserError
+from glassbert.errors import ModelError, UserError
 from glassbert.inference.decode import DecodeSettings
 from glassbert.inference.model import Candidate
 from glassbert.inference.predict import as_examples
@@ -75,9 +75,11 @@ class EmbedQuestion(_Limits):
         *,
         keep: Keep = "head",
         every_token: bool = False,
+        prompt_name: str | None = None,
         field: str = "inputs",
     ) -> None:
         super().__init__(served, settings, on_long, field)
+        self.prompt = prompt_of(served, prompt_name)
         self.keep: Keep = keep
         self.group = served.tokens_group if every_token else served.embed_group
         self.has_windows = self.on_long == "window" and not every_token
@@ -85,7 +87,9 @@ class EmbedQuestion(_Limits):
     def parts(self, items: Sequence[str | Ids], first: int) -> list[Part]:
         tokenizer = self.served.model.tokenizer
         texts = [
-            self._cut(item, first + number) for number, item in enumerate(items) if isinstance(item, str)
+            self._cut(self.prompt + item, first + number)
+            for number, item in enumerate(items)
+            if isinstance(item, str)
         ]
         tokenised = iter(tokenizer.ids_of_batch(texts, parse_specials=True))
         return [
@@ -151,6 +155,14 @@ class EmbedQuestion(_Limits):
         # Ids that were made with their specials must not get them twice.
         has_specials = len(ids) >= 2 and ids[0] == vocabulary.cls_id and ids[-1] == vocabulary.sep_id
         return ids[1:-1] if has_specials else ids
+
+
+def prompt_of(served: Served, name: str | None) -> str:
+    """Return what is put before a text: the prompt of this name, or the model's default."""
+    try:
+        return served.model.prompt(name)
+    except ModelError as error:
+        raise invalid(str(error), "$.prompt_name") from None
 
 
 class TaskQuestion(_Limits):

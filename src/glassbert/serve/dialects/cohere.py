@@ -15,6 +15,8 @@ from glassbert.serve.routes import Route
 from glassbert.serve.settings import OnLong
 from glassbert.text.truncate import Keep
 
+_PROMPTS = {"search_query": ("query",), "search_document": ("document", "passage", "corpus")}
+"""The usual names of the prompts for an input_type."""
 EmbeddingType = Literal["float", "int8", "uint8", "binary", "ubinary", "base64"]
 
 
@@ -82,9 +84,17 @@ async def _embedded(call: Call, asked: EmbedTexts) -> tuple[NDArray[np.float32],
     call.choose(asked.model)
     check_dimensions(call, asked.output_dimension)
     on_long, keep = _truncation(asked.truncate)
-    rows = await call.embed(asked.texts, on_long=on_long, keep=keep, field="texts")
+    prompt_name = _prompt_name(call, asked.input_type)
+    rows = await call.embed(asked.texts, on_long=on_long, keep=keep, prompt_name=prompt_name, field="texts")
     vectors = shaped(rows, normalize=True, dimensions=asked.output_dimension)
     return vectors, {"id": call.record.id, "texts": asked.texts, "meta": _meta(call)}
+
+
+def _prompt_name(call: Call, input_type: str | None) -> str | None:
+    """Return the model's prompt for a kind of text; None, the default, if it has none for it."""
+    sentences = call.served.model.sentences
+    prompts = sentences.prompts if sentences else {}
+    return next((name for name in _PROMPTS.get(input_type or "", ()) if name in prompts), None)
 
 
 def _meta(call: Call) -> dict[str, Any]:

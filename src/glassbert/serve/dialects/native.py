@@ -41,6 +41,7 @@ class Asked(Struct):
 
 class EmbedAsked(Asked):
     keep: Keep = "head"
+    prompt_name: str | None = None
 
 
 class FillAsked(Asked):
@@ -170,7 +171,7 @@ def _binary(accepted: str, rows: Sequence[AnyRow]) -> Reply | None:
 
 async def embed(call: Call, asked: EmbedAsked) -> Reply:
     call.choose(asked.model)
-    question = call.embed_question(asked.on_long, asked.keep)
+    question = call.embed_question(asked.on_long, keep=asked.keep, prompt_name=asked.prompt_name)
     return await answer(call, "embed", question, items_of(asked.inputs, "embed"))
 
 

@@ -22,6 +22,7 @@ from glassbert.serve.dialects.answers import (
 from glassbert.serve.dialects.cohere import RerankDocuments, rerank_documents
 from glassbert.serve.dialects.types import Id, Some, Text, TextsOrIds
 from glassbert.serve.http.problems import TEI, Problem, empty, invalid
+from glassbert.serve.questions import prompt_of
 from glassbert.serve.routes import Route
 from glassbert.serve.settings import OnLong
 from glassbert.text.truncate import Keep
@@ -42,10 +43,15 @@ class Common(Struct, kw_only=True):
     def keep(self) -> Keep:
         return "tail" if self.truncation_direction.lower() == "left" else "head"
 
-    def check(self) -> None:
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How texts that become vectors are read."""
+        return {"on_long": self.on_long, "keep": self.keep, "prompt_name": self.prompt_name}
+
+    def check_no_prompt(self) -> None:
         """Refuse what would silently change nothing."""
         if self.prompt_name is not None:
-            raise invalid("the model has no prompts; leave it out", "$.prompt_name")
+            raise invalid("prompts are for vectors, not for scores; leave it out", "$.prompt_name")
 
 
 class EmbedRequest(Common, kw_only=True):
@@ -120,17 +126,21 @@ class SparseValue(Struct):
 
 
 async def embed(call: Call, asked: EmbedRequest) -> Reply:
-    asked.check()
     check_dimensions(call, asked.dimensions)
-    rows = await call.embed(texts_of(asked.inputs), on_long=asked.on_long, keep=asked.keep)
+    rows = await call.embed(_items(asked), **asked.reading)
     return json_reply(shaped(rows, normalize=asked.normalize, dimensions=asked.dimensions))
 
 
 async def embed_all(call: Call, asked: EmbedAllRequest) -> Reply:
-    asked.check()
-    items = texts_of(asked.inputs)
-    rows = await call.embed(items, on_long=asked.on_long, keep=asked.keep, every_token=True)
+    rows = await call.embed(_items(asked), **asked.reading, every_token=True)
     return json_reply([row.value for row in rows])
+
+
+def _items(asked: EmbedRequest | EmbedAllRequest) -> list[Any]:
+    items = texts_of(asked.inputs)
+    if asked.prompt_name is not None and not isinstance(items[0], str):
+        raise invalid("ids are read as they are; send texts to use a prompt", "$.prompt_name")
+    return items
 
 
 async def embed_sparse(call: Call, asked: EmbedAllRequest) -> Reply:
@@ -139,7 +149,7 @@ async def embed_sparse(call: Call, asked: EmbedAllRequest) -> Reply:
 
 
 async def predict(call: Call, asked: PredictRequest) -> Reply:
-    asked.check()
+    asked.check_no_prompt()
     call.need("classify", "pair")
     items, is_single = _predict_items(asked.inputs)
     task = "classify" if isinstance(items[0], str) else "pair"
@@ -174,7 +184,7 @@ async def rerank(call: Call, asked: RerankRequest) -> Reply:
         return await rerank_documents(call, RerankDocuments(**{name: getattr(asked, name) for name in names}))
     if asked.texts is UNSET:
         raise invalid("expected texts, or documents", "$")
-    asked.check()
+    asked.check_no_prompt()
     scores = await rank_scores(call, asked.query, asked.texts, raw=asked.raw_scores, on_long=asked.on_long)
     found = [
         {
@@ -189,21 +199,19 @@ async def rerank(call: Call, asked: RerankRequest) -> Reply:
 
 async def similarity(call: Call, asked: SimilarityRequest) -> Reply:
     common = asked.parameters or Common()
-    common.check()
     check_items(asked.inputs.sentences, call.service.settings.max_texts - 1, "inputs.sentences")
     texts = [asked.inputs.source_sentence, *asked.inputs.sentences]
-    rows = await call.embed(texts, on_long=common.on_long, keep=common.keep)
+    rows = await call.embed(texts, **common.reading)
     vectors = shaped(rows, normalize=True, dimensions=None)
     return json_reply(vectors[1:] @ vectors[0])
 
 
 async def tokenize(call: Call, asked: TokenizeRequest) -> Reply:
-    if asked.prompt_name is not None:
-        raise invalid("the model has no prompts; leave it out", "$.prompt_name")
     texts = [asked.inputs] if isinstance(asked.inputs, str) else asked.inputs
     check_items(texts, call.service.settings.max_texts, "inputs")
+    prompt = "" if call.served.kind == "translator" else prompt_of(call.served, asked.prompt_name)
     return await call.service.on_tokeniser(
-        lambda: json_reply([_tokens(call, text, asked.add_special_tokens) for text in texts])
+        lambda: json_reply([_tokens(call, prompt + text, asked.add_special_tokens) for text in texts])
     )
 
 
