@@ -47,7 +47,7 @@ format: $(DEV_INSTALLED)  ## Let ruff put the code in order
 	$(BIN)/ruff check --fix .
 
 test: $(DEV_INSTALLED)  ## The test suite: offline, on the CPU
-	$(BIN)/pytest -q -n 3 --dist worksteal
+	$(BIN)/pytest -q -rs -n 3
 
 test-slow: $(DEV_INSTALLED)  ## The long comparisons on large corpora
 	$(BIN)/pytest -q -m slow

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 # Before torch is imported: two threads that wait for each other on a busy machine are slower than one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -20,6 +21,36 @@ from hypothesis import settings  # noqa: E402
 # No test fails because the machine is busy.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+LONGEST_FIRST = ("test_docs.py", "test_examples.py", "page", "serve", "cli")
+"""Files and folders that begin, so that no process is left with them at the end."""
+SHARE_NOTHING = ("test_docs.py", "test_examples.py")
+"""Files whose tests may run in different processes."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give a process whole files: servers, browsers and trained models of a file are then made once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return nodeid if Path(file).name in SHARE_NOTHING else file
+
+    config.option.loadscopereorder = False  # the order is the one below
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let the longest tests begin where several processes share the work."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    first = item.path.relative_to(Path(__file__).parent).parts[0]
+    return LONGEST_FIRST.index(first) if first in LONGEST_FIRST else len(LONGEST_FIRST)
 
 
 @pytest.fixture(scope="session")
