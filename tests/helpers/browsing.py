@@ -27,9 +27,14 @@ TEXT = "The cat [MASK] on the mat."
 
 
 @contextmanager
-def opened(*arguments: str | Path) -> Iterator[str]:
-    """Run `glassbert open` and yield its address; it must end well."""
-    command = [sys.executable, "-m", "glassbert", "open", *map(str, arguments), "--no-browser"]
+def opened(*arguments: str | Path, before: str = "") -> Iterator[str]:
+    """Run `glassbert open` and yield its address; it must end well.
+
+    Args:
+        before: Python that its process runs first.
+    """
+    program = f"{before}\nfrom glassbert.cli.main import run\nrun()"
+    command = [sys.executable, "-c", program, "open", *map(str, arguments), "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
     try:

@@ -68,14 +68,17 @@ def test_the_parameters_of_bert_large_for_chinese_close(page: PageClient) -> Non
 
 
 def test_health_is_what_the_doctor_says(page: PageClient) -> None:
-    found = page.get("api/health").json()
+    found = page.post("api/health", {}).json()
     assert found["verdicts"] == gb.doctor("demo").to_json()["verdicts"]
     assert found["model"] == "demo"
 
 
 def test_reasons_are_those_of_why(page: PageClient) -> None:
     found = page.post("api/why", {"text": TEXT, "method": "occlusion"}).json()
-    assert found == gb.load("demo", gb.Model).why(TEXT, method="occlusion").to_json()
+    model = gb.load("demo", gb.Model)
+    expected = model.why(TEXT, method="occlusion").to_json()
+    assert {name: found[name] for name in expected} == expected
+    assert found["attention"] == model.why(TEXT, method="rollout").to_json()["parts"]
 
 
 def test_bytes_that_have_not_changed_are_not_sent_again(page: PageClient) -> None:
@@ -168,6 +171,34 @@ def test_old_traces_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> N
     assert client.get(f"api/trace/{keys[0]}/heads").status == 410
     assert client.get(f"api/trace/{keys[-1]}/heads").status == 200
     assert sum(trace.nbytes for trace in bench._traces.values()) <= 3_000_000
+
+
+def test_gradients_never_push_out_the_text_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glassbert.page.workbench.CACHE_BYTES", 3_000_000)  # far less than a gradient takes
+    client = PageClient(Client(shelled(Page(bench := Workbench("demo"), token=TOKEN), Log(io.StringIO()))))
+    key = client.trace(TEXT)
+    first, second = (
+        client.post("api/gradients", {"text": text}).json()["id"] for text in (TEXT, "A [MASK].")
+    )
+    assert client.get(f"api/trace/{key}/heads").status == 200
+    name = "weight?name=encoder.blocks.0.mlp.inner.weight"
+    assert client.get(f"api/trace/{second}/{name}").status == 200
+    assert client.get(f"api/trace/{first}/{name}").status == 410
+    assert sum(trace.nbytes for trace in bench._traces.values()) <= 3_000_000
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [({"text": " "}, "blank"), ({"text": "a", "pair": " "}, "blank"), ({"text": "a" * 10_001}, "too_long")],
+)
+def test_common_refusals_have_a_code_for_the_readers_language(
+    page: PageClient, content: object, code: str
+) -> None:
+    assert page.post("api/trace", content).json()["code"] == code
+    assert (
+        b'"code":"%s"' % code.encode()
+        in page.post("api/compare", {"other_text": "b", **content}, accept="text/event-stream").body
+    )
 
 
 def test_the_page_is_there_before_its_model() -> None:

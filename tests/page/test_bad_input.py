@@ -18,7 +18,7 @@ from glassbert.page.server import PageBackend
 from glassbert.page.workbench import Workbench
 from glassbert.serve.http.log import Log
 from helpers.asgi import Client
-from helpers.browsing import needs_browser, opened, settle, show
+from helpers.browsing import needs_browser, opened, settle, show, watch
 from helpers.small_served import write_small
 from page.conftest import TOKEN, PageClient
 
@@ -29,6 +29,9 @@ ODD = {
     "no letters": "\u200b . [MASK] ?",
     "markup": "<img src=x onerror=alert(1)> & <b>[MASK]",
 }
+
+PUSH_OUT = """() => fetch('api/trace', { method: 'POST', body: '{"text": "e f"}',
+    headers: { 'content-type': 'application/json' } }).then((answer) => answer.text())"""
 
 
 def in_browser(test: Any) -> Any:
@@ -64,7 +67,7 @@ def test_weights_that_are_not_numbers_are_told_and_health_names_them(tmp_path: P
     response = client.get(f"/{backend.token}/api/meta")
     assert response.status == 422
     assert "intermediate.dense.weight holds NaN or infinity" in response.json()["error"]
-    verdicts = client.get(f"/{backend.token}/api/health").json()["verdicts"]
+    verdicts = client.post(f"/{backend.token}/api/health", {}).json()["verdicts"]
     faults = [one["finding"] for one in verdicts if one["state"] == "fault"]
     assert any("intermediate.dense.weight" in one for one in faults)
     assert "cannot be loaded" in log.getvalue()
@@ -85,9 +88,8 @@ def test_a_folder_that_is_deleted_leaves_the_model_at_work(tmp_path: Path) -> No
     before = client.post("api/trace", {"text": "a b"}).json()["places"]
     shutil.rmtree(folder)
     assert client.post("api/trace", {"text": "a b"}).json()["places"] == before
-    for path in ("api/health", "api/params"):  # these read the folder
-        response = client.get(path)
-        assert response.status == 422, path
+    for response in (client.post("api/health", {}), client.get("api/params")):  # these read the folder
+        assert response.status == 422
         assert "folder" in response.json()["error"]
     assert client.get("api/vocabulary").status == 200
 
@@ -175,6 +177,30 @@ def test_the_newest_of_many_texts_wins(tab: Any, address: str) -> None:
     settle(tab)
     assert tab.query_selector("[role=alert]") is None
     assert "11" in tab.inner_text(".tokens")
+
+
+@in_browser
+def test_a_trace_that_is_gone_is_asked_for_again(browser: Any, tmp_path: Path) -> None:
+    small = "from glassbert.page import workbench; workbench.CACHE_BYTES = workbench.MIN_TRACES = 1"
+    tab = browser.new_page()
+    watch(tab)
+    with opened(write_small("classify", tmp_path / "model"), before=small) as address:
+        show(tab, address, "flow", text="a b c d")
+        tab.wait_for_selector(".stage .digits")
+        for page, button in (("flow", ".tokens li:nth-child(2) button"), ("attention", ".picker select")):
+            tab.evaluate(f"location.hash = '#/{page}?text=a b c d'")
+            tab.wait_for_selector(button)
+            settle(tab)
+            tab.evaluate(PUSH_OUT)
+            if page == "flow":
+                tab.click(button)
+            else:
+                tab.select_option(button, "1")
+            tab.wait_for_selector('[data-step="emb.sum"] .digits' if page == "flow" else "figure.matrix")
+            settle(tab)
+            assert tab.query_selector("[role=alert]") is None
+        assert tab.failures == []
+        tab.close()
 
 
 @in_browser

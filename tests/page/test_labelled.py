@@ -1,6 +1,7 @@
 """The rows of a user's file: every loss is the model's, the worst rows come first, no folder is named."""
 
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from glassbert.model.packed import pack
 from glassbert.page.app import Page, shelled
 from glassbert.page.labelled import LabelledRows, losses_of
 from glassbert.page.workbench import Workbench
+from glassbert.progress import Stopped, listening
 from glassbert.serve.http.log import Log
 from helpers.asgi import Client
 from helpers.browsing import printed_by
@@ -38,7 +40,7 @@ def judged(folder: Path) -> PageClient:
 
 
 def test_every_row_has_its_loss_and_the_worst_is_first(folder: Path, judged: PageClient) -> None:
-    found = judged.get("api/data").json()
+    found = judged.post("api/data", {}).json()
     expected = {
         text: exact_loss(folder / "model", ["[CLS]", *text.split(), "[SEP]"], LABELS.index(label))
         for text, label in ROWS
@@ -49,7 +51,7 @@ def test_every_row_has_its_loss_and_the_worst_is_first(folder: Path, judged: Pag
 
 
 def test_right_and_wrong_rows_are_told_apart(folder: Path, judged: PageClient) -> None:
-    found = judged.get("api/data").json()
+    found = judged.post("api/data", {}).json()
     guesses = [one.label for one in gb.load(folder / "model").predict([text for text, _ in ROWS])]
     expected = {text: (gold, guess, gold == guess) for (text, gold), guess in zip(ROWS, guesses, strict=True)}
     shown = {row["texts"][0]: (row["gold"], row["guess"], row["is_right"]) for row in found["rows"]}
@@ -59,7 +61,7 @@ def test_right_and_wrong_rows_are_told_apart(folder: Path, judged: PageClient) -
 
 
 def test_copied_python_prints_the_loss_of_a_row(judged: PageClient) -> None:
-    for row in judged.get("api/data").json()["rows"]:
+    for row in judged.post("api/data", {}).json()["rows"]:
         assert printed_by(row["python"]) == [pytest.approx(row["loss"], rel=1e-5)]
 
 
@@ -118,17 +120,53 @@ def test_a_file_that_does_not_fit_is_told_without_its_folder(
     (tmp_path / "dev.tsv").write_text(content, encoding="utf-8")
     bench = Workbench(folder / "model", data=tmp_path / "dev.tsv")
     page = PageClient(Client(shelled(Page(bench, token=TOKEN), Log(io.StringIO()))))
-    response = page.get("api/data")
+    response = page.post("api/data", {})
     assert response.status == 422
     assert says in response.json()["error"]
     assert str(tmp_path) not in response.json()["error"]
 
 
+def test_rows_that_are_not_judged_are_counted_apart(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glassbert.page.labelled.MAX_ROWS", 3)
+    rows = [*({"text": text, "label": label} for text, label in ROWS), {"text": "a z"}]
+    (tmp_path / "dev.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = LabelledRows(gb.load(folder / "model"), "model", tmp_path / "dev.jsonl").judged
+    assert (found["examples"], found["not_judged"], found["bad"]) == (3, 2, 1)
+    assert {row["texts"][0] for row in found["rows"]} == {text for text, _ in ROWS[:3]}
+
+
+def test_a_translator_judges_no_more_pairs_than_it_can_in_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glassbert.page.labelled.MAX_PAIRS", 2)
+    write_small("translate", tmp_path / "model")
+    (tmp_path / "pairs.tsv").write_text("one\teins\ntwo\tzwei\nthree\tdrei\n", encoding="utf-8")
+    found = LabelledRows(gb.load(tmp_path / "model"), "model", tmp_path / "pairs.tsv").judged
+    assert (found["examples"], found["not_judged"]) == (2, 1)
+
+
+def test_judging_says_how_far_it_is_and_can_be_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glassbert.page.labelled.AT_ONCE", 1)
+    rows, shares = LabelledRows(gb.load(folder / "model"), "model", folder / "dev.tsv"), list[float]()
+    with listening(shares.append):
+        assert rows.judged["examples"] == len(ROWS)
+    assert shares == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8])
+
+    def leave(share: float) -> None:
+        raise Stopped
+
+    del rows.__dict__["judged"]
+    with pytest.raises(Stopped), listening(leave):
+        _ = rows.judged
+
+
 def test_without_a_file_or_a_task_the_page_says_what_to_do(page: PageClient, folder: Path) -> None:
-    assert "--data FILE" in page.get("api/data").json()["error"]
+    assert "--data FILE" in page.post("api/data", {}).json()["error"]
     bench = Workbench("demo", data=folder / "dev.tsv")
     client = PageClient(Client(shelled(Page(bench, token=TOKEN), Log(io.StringIO()))))
-    assert "no task" in client.get("api/data").json()["error"]
+    assert "no task" in client.post("api/data", {}).json()["error"]
 
 
 def test_a_file_that_is_not_there_ends_the_start(folder: Path) -> None:

@@ -109,4 +109,5 @@ def test_work_ends_when_its_client_leaves_and_the_newest_request_wins(
 def test_the_answers_of_a_model_are_not_changed_by_listening(page: PageClient) -> None:
     text = "The capital of France is [MASK]."
     *_, (_, found) = events(page.post("api/why", {"text": text}, accept=EVENTS).body)
-    assert found == gb.load("demo", gb.Model).why(text).to_json()
+    expected = gb.load("demo", gb.Model).why(text).to_json()
+    assert {name: found[name] for name in expected} == expected

@@ -5,6 +5,8 @@ export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
+    /** Names the message in the reader's language, if there is one. */
+    readonly code: string | null = null,
   ) {
     super(message);
   }
@@ -26,8 +28,8 @@ async function answer(path: string, init: RequestInit): Promise<Response> {
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     return answer(path, init);
   }
-  const body: { error?: string } = await response.json().catch(() => ({}));
-  throw new ApiError(response.status, body.error ?? response.statusText);
+  const body: { error?: string; code?: string } = await response.json().catch(() => ({}));
+  throw new ApiError(response.status, body.error ?? response.statusText, body.code);
 }
 
 export async function getJson<T>(path: string, signal?: AbortSignal): Promise<T> {
@@ -53,8 +55,8 @@ export async function postForProgress<T>(
     if (name === "progress") onProgress((data as { share: number }).share);
     else if (name === "result") result = data as T;
     else if (name === "problem") {
-      const { status, error } = data as { status: number; error: string };
-      throw new ApiError(status, error);
+      const { status, error, code } = data as { status: number; error: string; code: string | null };
+      throw new ApiError(status, error, code);
     }
   }
   if (result === undefined) throw new ApiError(0, "");

@@ -19,6 +19,10 @@ effect(() => {
   document.documentElement.lang = language.value === "zh" ? "zh-CN" : "en";
 });
 
+export function isKey(name: string): name is Key {
+  return name in en;
+}
+
 /** Return a message in the reader's language; `{name}` is replaced by the value of that name. */
 export function t(key: Key, values: Record<string, string | number> = {}): string {
   return MESSAGES[language.value][key].replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? `{${name}}`));

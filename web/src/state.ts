@@ -1,7 +1,7 @@
 /** The model, the text under the glass and its trace. The text lives in the address. */
 import { computed, effect, signal } from "@preact/signals";
 import { ApiError, getJson, postJson } from "./api";
-import { language, t, type Language } from "./language";
+import { isKey, language, t, type Language } from "./language";
 import { go, page, param, type Page } from "./route";
 
 export interface Meta {
@@ -78,9 +78,10 @@ export function isListed(one: Page): boolean {
 
 export function messageOf(error: unknown): string {
   if (!(error instanceof ApiError)) return String(error);
-  if (error.status === 0) return t("error.gone");
+  if (error.status === 0) return t("error.server");
   if (error.status === 403) return t("error.token");
-  return error.message;
+  const key = `error.${error.code}`;
+  return isKey(key) ? t(key, { limit: meta.value?.limits.characters ?? "" }) : error.message;
 }
 
 /** Ask for something; what went wrong is shown above the page. */
@@ -90,9 +91,16 @@ export async function attempt<T>(work: Promise<T>): Promise<T | null> {
     problem.value = null;
     return value;
   } catch (error) {
-    if (!(error instanceof DOMException && error.name === "AbortError")) problem.value = messageOf(error);
+    if (error instanceof ApiError && error.status === 410) forget();
+    else if (!(error instanceof DOMException && error.name === "AbortError")) problem.value = messageOf(error);
     return null;
   }
+}
+
+/** The server no longer has what it recorded: ask for it again, of the model that is there now. */
+function forget(): void {
+  trace.value = null;
+  void start();
 }
 
 /** Ask what is on the page. */

@@ -10,6 +10,7 @@ from glassbert.errors import UserError
 from glassbert.glassbox.accounting import Accounting, params, params_of_shape
 from glassbert.glassbox.accounting_json import accounting_json
 from glassbert.glassbox.accounting_notes import Language
+from glassbert.page import scripts
 
 CHANGEABLE = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size")
 """Fields of the shape that the page has sliders for."""
@@ -34,6 +35,7 @@ def accounting_for_page(
         **accounting_json(found, costs),
         "shape": {**shape, "length": lengths[0] if lengths else None},
         "presets": [*PRESETS, *TRANSLATOR_PRESETS],
+        "python": scripts.of_accounting(str(source), changes, lengths),
     }
 
 

@@ -21,13 +21,14 @@ from glassbert.page.experiments import experiments, run_experiment
 from glassbert.page.files import INDEX, PageFile, read_page
 from glassbert.page.limits import MAX_CHARACTERS
 from glassbert.page.questions import GETS, POSTS, RUN_POSTS, Query, language_of, whole
+from glassbert.page.refusals import PAGE, problem_of
 from glassbert.page.run_folder import RunFolder, SavedRequest, run_events
 from glassbert.page.work import Work, events_of
-from glassbert.page.workbench import GoneError, Workbench, health_of
+from glassbert.page.workbench import Workbench, health_of
 from glassbert.serve.http.body import decode, read_body
 from glassbert.serve.http.keys import Hosts, Keys
 from glassbert.serve.http.log import Log
-from glassbert.serve.http.problems import NATIVE, Problem, unavailable
+from glassbert.serve.http.problems import Problem, unavailable
 from glassbert.serve.http.shell import App, Receive, Scope, Send, Shell, headers_of
 from glassbert.version import __version__
 
@@ -112,6 +113,7 @@ class Page:
             "api/trace": self._trace,
             "api/lab": self._lab,
             "api/why": self._why,
+            "api/health": self._health,
             "api/run/show": self._show_saved,
         }
         for path, (kind, ask) in POSTS.items():
@@ -125,7 +127,6 @@ class Page:
             ("api/meta", self._meta),
             ("api/params", self._params),
             ("api/experiments", self._experiments),
-            ("api/health", self._health),
             ("api/trace/{key}/tensor", self._tensor),
             ("api/trace/{key}/rows", self._rows),
             ("api/trace/{key}/heads", self._heads),
@@ -183,10 +184,8 @@ class Page:
         """Run ``work`` in the model's thread; errors of users become refusals."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        except GoneError as error:
-            raise Problem(410, "Validation", str(error)) from None
         except UserError as error:
-            raise Problem(422, "Validation", str(error)) from None
+            raise problem_of(error) from None
 
     def _trace(self, body: bytes) -> Callable[[], Any]:
         asked = decode(body, msgspec.json.Decoder(TraceRequest))
@@ -251,10 +250,10 @@ class Page:
     async def _experiments(self, request: Request) -> Response:
         return _json(await self._run(experiments))
 
-    async def _health(self, request: Request) -> Response:
+    def _health(self, body: bytes) -> Callable[[], Any]:
         if self.workbench is None and self.damage is not None:
-            return _json(await self._run(partial(health_of, self.damage.source)))
-        return _json(await self._run(self._model.health))
+            return partial(health_of, self.damage.source)
+        return self._model.health
 
     async def _params(self, request: Request) -> Response:
         query = request.query_params
@@ -262,7 +261,7 @@ class Page:
         length = whole(query["length"], "length") if "length" in query else None
         source = query.get("source")
         if source and source not in self._model.presets:
-            raise Problem(422, "Validation", f"source: no preset {source[:40]!r}")
+            raise Problem(422, "Validation", f"source: no preset {source[:40]!r}", code="no_preset")
         count = partial(
             accounting_for_page, source or self._model.source, changes, length, language_of(query)
         )
@@ -303,7 +302,7 @@ class Page:
 def shelled(page: Page, log: Log) -> App:
     """Return the page inside the shell that every server of ours has."""
     hosts = Hosts.allowed("127.0.0.1")
-    return Shell(page, keys=Keys, hosts=hosts, log=log, dialect_of=lambda path: NATIVE)
+    return Shell(page, keys=Keys, hosts=hosts, log=log, dialect_of=lambda path: PAGE)
 
 
 async def _send_events(events: AsyncIterator[bytes], send: Send) -> None:

@@ -20,7 +20,7 @@ from glassbert.model.layout import Batch
 from glassbert.model.seq2seq import SequenceToSequence
 from glassbert.page import scripts
 from glassbert.page.answer import TOP, probabilities
-from glassbert.page.limits import check_length
+from glassbert.page.limits import check_texts
 
 TOLERANCE = 1e-4
 """Largest difference of logits that rounding in float32 explains."""
@@ -48,9 +48,7 @@ def decode_for_page(model: Model | Translator, source: str, asked: DecodeRequest
     """Return both ways of running the decoder, row by row, and the search for the best translation."""
     if isinstance(model, Model):
         raise UserError("this model has no decoder; open a folder that `glassbert train translate` wrote")
-    check_length(asked.text, asked.target)
-    if not asked.text.strip():
-        raise UserError("the text is blank; give at least one word to translate")
+    check_texts(asked.text, asked.target or None)
     if not 1 <= asked.beam_size <= MAX_BEAM:
         raise UserError(f"beam_size={asked.beam_size}; expected from 1 to {MAX_BEAM}")
     ids = model.tokenize([asked.text])[0].ids

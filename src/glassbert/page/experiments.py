@@ -8,6 +8,7 @@ from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.catalogue import CATALOGUE
 from glassbert.glassbox.lab.experiment import find, lab
 from glassbert.glassbox.lab.page import drawn
+from glassbert.page import scripts
 
 MODEL = "model"
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -40,7 +41,7 @@ def run_experiment(name: str, settings: Mapping[str, Any], model: str) -> dict[s
         language: [drawn(plot, index, language) for index, plot in enumerate(result.plots)]
         for language in LANGUAGES
     }
-    return {**result.to_json(), "drawings": drawings}
+    return {**result.to_json(), "drawings": drawings, "python": scripts.of_experiment(name, chosen)}
 
 
 def _settings(kind: type[Any]) -> list[dict[str, Any]]:

@@ -8,22 +8,27 @@ from typing import Any
 
 from glassbert.data.examples import AnswerExample, Example, ReadOptions, TagExample, TextExample
 from glassbert.data.rows.read import read_examples
+from glassbert.data.sentence_pairs import ParallelFiles
 from glassbert.errors import DataError, UserError
-from glassbert.evaluation.evaluate import evaluate
 from glassbert.evaluation.result import Evaluation
 from glassbert.evaluation.rows import measured
+from glassbert.evaluation.translation import measured_translations
 from glassbert.inference.model import Model
 from glassbert.inference.predict import schema_for
-from glassbert.inference.translator import Translator
-from glassbert.messages import say_nothing
+from glassbert.inference.translator import Translation, Translator
 from glassbert.metrics.mistakes import Mistake
 from glassbert.model.bert import Output
 from glassbert.model.layout import Batch
+from glassbert.progress import each
 from glassbert.tasks.registry import task_of_head
-from glassbert.tasks.task import Input
+from glassbert.tasks.task import Input, Prediction
 
 MAX_ROWS = 2000
 """Rows that are judged: the page answers within seconds, whatever the file."""
+MAX_PAIRS = 200
+"""Sentence pairs that are judged: a translation takes far longer than a label."""
+AT_ONCE = 32
+"""Rows or pairs between two words about the progress."""
 MAX_SHOWN = 500
 """Rows that are sent to the page, the worst ones."""
 MAX_BAD = 1_000_000_000
@@ -42,7 +47,9 @@ class LabelledRows:
     def judged(self) -> dict[str, Any]:
         """The file's figures, and its rows with the highest loss first."""
         try:
-            return self._translated() if isinstance(self.model, Translator) else self._judged(self.model)
+            if isinstance(self.model, Translator):
+                return self._translated(self.model)
+            return self._judged(self.model)
         except UserError as error:
             raise type(error)(self._place(str(error))) from None
 
@@ -55,25 +62,42 @@ class LabelledRows:
         table = read_examples(
             schema_for(task, None), self.path, ReadOptions(kind=task.kind, skip_bad=MAX_BAD)
         )
-        rows: Sequence[Any] = [row for row in table.examples if task.is_labelled(row)][:MAX_ROWS]
-        if not rows:
+        labelled: Sequence[Any] = [row for row in table.examples if task.is_labelled(row)]
+        if not labelled:
             raise DataError(f"{self.path.name}: no row has a label; the worst cannot be told from the rest")
+        rows = labelled[:MAX_ROWS]
         inputs = task.inputs(rows, with_targets=True)
-        predictions = model.predict_inputs(rows, inputs)
+        predictions: list[Prediction] = []
+        losses: list[float] = []
+        for part in each(_parts(len(rows))):
+            predictions += model.predict_inputs(rows[part], inputs[part])
+            losses += losses_of(model, inputs[part])
         unk_id = model.tokenizer.vocabulary.unk_id
         evaluation = measured(task, rows, inputs, predictions, unk_id=unk_id)
         # All of them: an evaluation keeps only the worst by the model's own score.
         wrong = {one.where: one for one in task.mistakes(rows, predictions)}
-        losses = losses_of(model, inputs)
         shown = [
             {**self._row(row, wrong.get(row.where)), "loss": loss, "python": self._python(row, windows)}
             for row, windows, loss in zip(rows, inputs, losses, strict=True)
         ]
-        left_out = {"bad": len(table.bad), "unlabelled": len(table.examples) - len(rows)}
+        left_out = {
+            "bad": len(table.bad),
+            "unlabelled": len(table.examples) - len(labelled),
+            "not_judged": len(labelled) - len(rows),
+        }
         return {**self._summary(evaluation, len(wrong)), **left_out, "rows": _worst(shown, "loss")}
 
-    def _translated(self) -> dict[str, Any]:
-        evaluation = evaluate(self.model, self.path, options=ReadOptions(skip_bad=MAX_BAD), log=say_nothing)
+    def _translated(self, model: Translator) -> dict[str, Any]:
+        files = ParallelFiles.of(self.path, skip_bad=MAX_BAD)
+        readable = list(files.pairs())
+        pairs = readable[:MAX_PAIRS]
+        found: list[Translation] = []
+        for part in each(_parts(len(pairs))):
+            found += model.translate([pair.source for pair in pairs[part]])
+        evaluation = replace(
+            measured_translations(pairs, [one.text for one in found], data=str(self.path)),
+            truncated=sum(one.truncated for one in found),
+        )
         rows = [
             {
                 "where": self._place(one.where),
@@ -85,7 +109,9 @@ class LabelledRows:
             }
             for one in evaluation.mistakes
         ]
-        return {**self._summary(evaluation, len(rows)), "bad": 0, "unlabelled": 0, "rows": rows}
+        num_wrong = sum(one.text != pair.target for one, pair in zip(found, pairs, strict=True))
+        left_out = {"bad": len(files.bad), "unlabelled": 0, "not_judged": len(readable) - len(pairs)}
+        return {**self._summary(evaluation, num_wrong), **left_out, "rows": rows}
 
     def _summary(self, evaluation: Evaluation, num_wrong: int) -> dict[str, Any]:
         return {
@@ -176,6 +202,11 @@ def _target(row: Example) -> Any:
     if isinstance(row, TextExample) and row.score is not None:
         return row.score
     return row.labels[0] if len(row.labels) == 1 else list(row.labels)
+
+
+def _parts(count: int) -> list[slice]:
+    """Return slices that cover this many items."""
+    return [slice(start, start + AT_ONCE) for start in range(0, count, AT_ONCE)]
 
 
 def _worst(rows: Sequence[dict[str, Any]], by: str) -> list[dict[str, Any]]:

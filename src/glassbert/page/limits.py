@@ -1,14 +1,19 @@
 """How much the page takes at once."""
 
-from glassbert.errors import UserError
+from glassbert.page.refusals import Refusal
 
 MAX_CHARACTERS = 10_000
 
 
-def check_length(*texts: str | None) -> None:
-    """Refuse a text that is longer than the page takes."""
+def check_texts(*texts: str | None) -> None:
+    """Refuse a text that is blank, or longer than the page takes."""
     for text in texts:
-        if text is not None and len(text) > MAX_CHARACTERS:
-            raise UserError(
-                f"a text of {len(text):,} characters; the page takes {MAX_CHARACTERS:,}: shorten it"
+        if text is None:
+            continue
+        if not text.strip():
+            raise Refusal("blank", "the text is blank; give at least one word")
+        if len(text) > MAX_CHARACTERS:
+            raise Refusal(
+                "too_long",
+                f"a text of {len(text):,} characters; the page takes {MAX_CHARACTERS:,}: shorten it",
             )

@@ -26,7 +26,8 @@ from glassbert.inference.translator import Translator
 from glassbert.model.layout import Batch
 from glassbert.page import scripts
 from glassbert.page.answer import TOP, probabilities
-from glassbert.page.limits import check_length
+from glassbert.page.limits import check_texts
+from glassbert.page.refusals import Refusal
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.objectives.registry import make_objective
@@ -116,12 +117,12 @@ def pretrain_for_page(model: Model | Translator, source: str, asked: PretrainReq
     """
     if isinstance(model, Translator):
         raise UserError("a translator learns from pairs of sentences, not from hidden tokens")
-    check_length(asked.text)
+    check_texts(asked.text)
     if asked.max_length > model.max_length:
         raise UserError(f"max_length={asked.max_length}; this model reads at most {model.max_length}")
     corpus = PastedCorpus.of(asked.text, model.tokenizer, segmenter("rjieba") if asked.whole_words else None)
     if not len(corpus.content.ids):
-        raise UserError("the text is blank; give at least one word")
+        raise Refusal("blank", "the text is blank; give at least one word")
     settings = ObjectiveSettings(name="mlm+nsp", max_length=asked.max_length, mask=asked.masking)
     try:
         watched, example, num_examples = _made(corpus, model.tokenizer.vocabulary, settings, asked)

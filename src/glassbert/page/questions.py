@@ -37,8 +37,11 @@ class GradientsRequest(msgspec.Struct):
     target: Any = None
 
 
+class PlainRequest(msgspec.Struct):
+    """A question that says nothing more."""
+
+
 GETS: Mapping[str, Callable[[Workbench, Query], Any]] = {
-    "data": lambda bench, _: bench.rows_of_data(),
     "vocabulary": lambda bench, _: bench.vocabulary.to_json(),
     "vocabulary/map": lambda bench, _: bench.vocabulary.map(),
     "vocabulary/near": lambda bench, query: bench.vocabulary.near(whole(query.get("id", ""), "id")),
@@ -66,6 +69,7 @@ POSTS: Mapping[str, tuple[type[Any], Callable[[Workbench, Any], Any]]] = {
         PretrainRequest,
         lambda bench, asked: pretrain_for_page(bench.model, bench.source, asked),
     ),
+    "data": (PlainRequest, lambda bench, _: bench.rows_of_data()),
     "decode": (DecodeRequest, lambda bench, asked: decode_for_page(bench.model, bench.source, asked)),
 }
 

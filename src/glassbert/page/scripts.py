@@ -1,7 +1,8 @@
 """Python that computes a number of the page again: what *copy as Python* gives."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 _PASS = """\
 import torch
@@ -120,4 +121,57 @@ from pathlib import Path
 rows = [json.loads(line) for line in Path({str(log)!r}).read_text().splitlines()]
 last = [row for row in rows if "evaluation" not in row][-1]
 print(last["step"], last["learning_rate"], last["grad_norm"])
+"""
+
+
+def of_reasons(source: str, item: Any, method: str, target: str | None) -> str:
+    """Return a script that prints what each part is worth to the answer."""
+    asked = f"{item!r}, method={method!r}" + (f", target={target!r}" if target else "")
+    return f"""\
+import glassbert as gb
+
+for part in gb.load({source!r}).why({asked}).parts:
+    print(part.value)
+"""
+
+
+def of_accounting(source: str, changes: Mapping[str, int], lengths: Sequence[int]) -> str:
+    """Return a script that prints the number of parameters, and operations and memory at each length."""
+    found = f"gb.params({source!r})"
+    imports = "import glassbert as gb"
+    if changes:
+        changed = ", ".join(f"{name}={value}" for name, value in changes.items())
+        imports = f"from dataclasses import replace\n\n{imports}\n"
+        imports += "from glassbert.glassbox.accounting import params_of_shape"
+        found = f"params_of_shape(replace({found}.config, {changed}))"
+    lines = [imports, "", f"found = {found}", "print(found.total)"]
+    if lengths:
+        lines += [
+            f"for length in {list(lengths)}:",
+            "    cost = found.cost(length)",
+            "    print(cost.forward_flops_per_token, length * cost.training_bytes_per_token)",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def of_experiment(name: str, settings: Mapping[str, Any]) -> str:
+    """Return a script that runs an experiment and prints its tables."""
+    given = "".join(f", {key}={value!r}" for key, value in settings.items())
+    return f"""\
+import glassbert as gb
+
+for table in gb.lab({name!r}{given}).tables:
+    for row in table.rows:
+        print(*row)
+"""
+
+
+def of_health(source: str, data: Path | None) -> str:
+    """Return a script that prints the doctor's verdicts."""
+    given = repr(source) if data is None else f"{source!r}, {str(data)!r}"
+    return f"""\
+import glassbert as gb
+
+for one in gb.doctor({given}).verdicts:
+    print(one.state, one.check, one.finding)
 """

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from glassbert.errors import UserError
-from glassbert.page.workbench import GoneError
+from glassbert.page.refusals import as_json, problem_of
 from glassbert.progress import Stopped, listening
 from glassbert.serve.http.body import Disconnected
 from glassbert.serve.http.problems import Problem
@@ -57,10 +57,8 @@ class Work:
         """Return the result; errors of users are refusals."""
         try:
             return self._done.result()
-        except GoneError as error:
-            raise Problem(410, "Validation", str(error)) from None
         except UserError as error:
-            raise Problem(422, "Validation", str(error)) from None
+            raise problem_of(error) from None
 
     def _listened(self) -> Any:
         with listening(self._report):
@@ -93,4 +91,4 @@ async def events_of(work: Work, receive: Receive) -> AsyncIterator[bytes]:
     try:
         yield event("result", work.found())
     except Problem as problem:
-        yield event("problem", {"status": problem.status, "error": str(problem)})
+        yield event("problem", as_json(problem))

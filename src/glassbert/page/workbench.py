@@ -25,25 +25,26 @@ from glassbert.inference.model import Model
 from glassbert.inference.questions import Method
 from glassbert.inference.translator import Translator
 from glassbert.messages import say_nothing
+from glassbert.page import scripts
 from glassbert.page.answer import answer_of, item_of
 from glassbert.page.examples import examples_for
 from glassbert.page.gradients import check_by_moving, gradients_of, weight_beside_gradient
 from glassbert.page.labelled import LabelledRows
-from glassbert.page.limits import MAX_CHARACTERS, check_length
+from glassbert.page.limits import MAX_CHARACTERS, check_texts
+from glassbert.page.reasons import reasons_of
+from glassbert.page.refusals import GoneError, Refusal
 from glassbert.page.whole_words import words_of
 from glassbert.page.words import Words
 from glassbert.version import __version__
 
 CACHE_BYTES = 512 << 20
 """Traces that are kept; the ones not looked at for longest go first."""
+MIN_TRACES = 2
+"""Kept whatever their size: two texts can always be compared."""
 THUMBNAIL = 64
 """The longest side of a head's thumbnail."""
 
 Array = NDArray[Any]
-
-
-class GoneError(UserError):
-    """A trace that is no longer kept."""
 
 
 class Workbench:
@@ -63,6 +64,8 @@ class Workbench:
         self.other = None if other is None else Workbench(other)
         self.data = None if data is None else LabelledRows(self.model, self.source, data)
         self._traces: OrderedDict[str, Trace] = OrderedDict()
+        # Apart from the others, and never more than one: it holds a gradient for every weight.
+        self._with_gradients: dict[str, Trace] = {}
         self._parameters = dict(self.model.network.named_parameters())
         self.presets = frozenset({*PRESETS, *TRANSLATOR_PRESETS})
 
@@ -86,20 +89,22 @@ class Workbench:
 
     def record(self, text: str, pair: str | None) -> dict[str, Any]:
         """Record a pass; return its id and all but its numbers."""
-        key = self._keep(text, pair)
-        found = self._traces[key]
+        key, found = self._recorded(text, pair)
+        self._traces[key] = found
+        self._make_room()
         # Without the folder: no answer names a path of the disk.
         model = {"sha256": found.model_sha256}
         return {"id": key, **found.to_json(), "model": model, "places": answer_of(self.model, found)}
 
-    def _keep(self, text: str, pair: str | None, **how: Any) -> str:
-        """Record a pass, keep its trace and return the key; older traces make room."""
-        check_length(text, pair)
-        key = secrets.token_hex(8)
-        self._traces[key] = trace(self.model, text, pair, log=say_nothing, **how)
-        while sum(one.nbytes for one in self._traces.values()) > CACHE_BYTES and len(self._traces) > 1:
+    def _make_room(self) -> None:
+        """Forget the traces that were not looked at for longest."""
+        while len(self._traces) > MIN_TRACES and sum(t.nbytes for t in self._traces.values()) > CACHE_BYTES:
             self._traces.popitem(last=False)
-        return key
+
+    def _recorded(self, text: str, pair: str | None, **how: Any) -> tuple[str, Trace]:
+        """Record a pass; return a new key, and its trace."""
+        check_texts(text, pair)
+        return secrets.token_hex(8), trace(self.model, text, pair, log=say_nothing, **how)
 
     def gradients(self, text: str, pair: str | None, target: Any) -> dict[str, Any]:
         """Record a pass and its gradients; return its id, its loss, and how strongly it pulls at each weight.
@@ -107,8 +112,10 @@ class Workbench:
         Args:
             target: What is right; the model's own answer when None.
         """
-        key = self._keep(text, pair, grad=True, target=target)
-        return {"id": key, **gradients_of(self._traces[key], self._parameters, self._weight)}
+        self._with_gradients.clear()
+        key, found = self._recorded(text, pair, grad=True, target=target)
+        self._with_gradients[key] = found
+        return {"id": key, **gradients_of(found, self._parameters, self._weight)}
 
     def weight(self, key: str, name: str) -> bytes:
         """Return a part of a weight and its gradient."""
@@ -134,7 +141,7 @@ class Workbench:
     def rows_of_data(self) -> dict[str, Any]:
         """Return the rows of the user's file, the worst first."""
         if self.data is None:
-            raise UserError("no file of rows: end the page, and start it again with --data FILE")
+            raise Refusal("no_data", "no file of rows: end the page, and start it again with --data FILE")
         return self.data.judged
 
     def bench_of(self, key: str) -> "Workbench":
@@ -181,8 +188,10 @@ class Workbench:
     def why(self, text: str, pair: str | None, method: Method, target: str | None) -> dict[str, Any]:
         """Return why the model gives its answer."""
         if isinstance(self.model, Translator):
-            raise UserError("a translation cannot be explained yet; look at the decoder's attention instead")
-        return self.model.why(item_of(self.model, text, pair), method=method, target=target).to_json()
+            raise Refusal(
+                "no_reasons", "a translation cannot be explained yet; look at the decoder's attention instead"
+            )
+        return reasons_of(self.model, self.source, item_of(self.model, text, pair), method, target)
 
     def health(self) -> dict[str, Any]:
         """Return the doctor's verdicts on the model, and on the user's rows if there are any."""
@@ -194,15 +203,18 @@ class Workbench:
 
     def trace_of(self, key: str) -> Trace:
         """Return a trace that is still kept."""
+        if key in self._with_gradients:
+            return self._with_gradients[key]
         if key not in self._traces:
-            raise GoneError("this trace is no longer kept; send the text again")
+            raise GoneError("gone", "this trace is no longer kept; send the text again")
         self._traces.move_to_end(key)
         return self._traces[key]
 
 
 def health_of(source: str, data: Path | None = None) -> dict[str, Any]:
     """Return the doctor's verdicts on a model, which may be too damaged to load."""
-    return {**doctor(source, data=data).to_json(), "model": Path(source).name}
+    found = doctor(source, data=data).to_json()
+    return {**found, "model": Path(source).name, "python": scripts.of_health(source, data)}
 
 
 def _thumbnails(shares: Array) -> NDArray[np.uint8]:

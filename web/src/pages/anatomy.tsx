@@ -5,6 +5,7 @@ import { language, t, type Key } from "../language";
 import { go, param } from "../route";
 import { attempt, meta } from "../state";
 import { percent, whole } from "../ui/format";
+import { CopyPython } from "../ui/sum";
 
 interface Row {
   name: string;
@@ -33,6 +34,7 @@ interface Accounting {
   notes: string[];
   shape: Record<string, number>;
   presets: string[];
+  python: string;
 }
 
 const SLIDERS = [
@@ -82,6 +84,9 @@ export function Anatomy() {
         {t("anatomy.memory", { size: megabytes(found.weight_bytes["float32"] ?? 4 * found.total) })}
       </p>
       <Costs found={found} />
+      <p class="tools">
+        <CopyPython code={found.python} />
+      </p>
       <Table found={found} />
       {found.notes.map((note) => (
         <p class="note">{note}</p>

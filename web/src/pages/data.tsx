@@ -1,11 +1,11 @@
 /** The rows of the user's file, the worst first; each opens in the other pages. */
-import { useEffect, useState } from "preact/hooks";
-import { getJson } from "../api";
+import { useEffect } from "preact/hooks";
 import { t } from "../language";
 import { address, go, index, param } from "../route";
-import { attempt, meta } from "../state";
+import { meta } from "../state";
 import { digits, whole } from "../ui/format";
 import { CopyPython } from "../ui/sum";
+import { Progress, useWork } from "../ui/work";
 
 interface Row {
   where: string;
@@ -24,6 +24,9 @@ interface Judged {
   examples: number;
   wrong: number;
   bad: number;
+  unlabelled: number;
+  /** Labelled rows behind the ones that are judged. */
+  not_judged: number;
   truncated: number | null;
   metrics: Record<string, number>;
   alarm: string | null;
@@ -33,10 +36,10 @@ interface Judged {
 const PER_PAGE = 25;
 
 export function YourData() {
-  const [found, setFound] = useState<Judged | null>(null);
+  const work = useWork<Judged>("data");
   const file = meta.value?.data;
   useEffect(() => {
-    if (file) attempt(getJson<Judged>("data")).then(setFound);
+    if (file) void work.run({});
   }, [file]);
   return (
     <>
@@ -47,8 +50,9 @@ export function YourData() {
           {t("data.none")} <code>glassbert open MODEL --data dev.tsv</code>
         </p>
       )}
-      {file && !found && <p class="hint">{t("data.judging", { file })}</p>}
-      {found && <Shown found={found} />}
+      {file && work.share !== null && <p class="hint">{t("data.judging", { file })}</p>}
+      <Progress work={work} again={{}} />
+      {work.found && <Shown found={work.found} />}
     </>
   );
 }
@@ -63,6 +67,12 @@ function Shown({ found }: { found: Judged }) {
         {t("data.total", { file: found.file, examples: whole(found.examples), wrong: whole(found.wrong) })}
       </p>
       {found.alarm && <p class="warning">{found.alarm}</p>}
+      {found.not_judged > 0 && (
+        <p class="warning">
+          {t("data.not_judged", { examples: whole(found.examples), count: whole(found.not_judged) })}
+        </p>
+      )}
+      {found.unlabelled > 0 && <p class="warning">{t("data.unlabelled", { count: whole(found.unlabelled) })}</p>}
       {found.bad > 0 && <p class="warning">{t("data.bad", { count: whole(found.bad) })}</p>}
       {!!found.truncated && <p class="warning">{t("data.truncated", { count: whole(found.truncated) })}</p>}
       <dl class="metrics">

@@ -1,33 +1,33 @@
 /** What the doctor says of the model: one verdict for each check. */
-import { useEffect, useState } from "preact/hooks";
-import { getJson } from "../api";
-import { t, type Key } from "../language";
-import { attempt } from "../state";
+import { useEffect } from "preact/hooks";
+import { isKey, t, type Key } from "../language";
+import { CopyPython } from "../ui/sum";
+import { Progress, useWork } from "../ui/work";
 
 interface Diagnosis {
   model: string;
   faults: number;
   warnings: number;
+  python: string;
   verdicts: { check: string; state: "ok" | "warn" | "fault" | "skipped"; finding: string; advice: string }[];
 }
 
 export function Health() {
-  const [found, setFound] = useState<Diagnosis | null>(null);
-  useEffect(() => {
-    attempt(getJson<Diagnosis>("health")).then(setFound);
-  }, []);
+  const work = useWork<Diagnosis>("health");
+  useEffect(() => void work.run({}), []);
+  const found = work.found;
   return (
     <>
       <h1>{t("page.health")}</h1>
       <p class="lead">{t("health.lead")}</p>
-      {!found && <p class="hint">{t("lab.running")}</p>}
+      <Progress work={work} again={{}} />
       {found && (
         <>
           <p class="total">{t("health.total", { faults: found.faults, warnings: found.warnings })}</p>
           <ul class="verdicts">
             {found.verdicts.map((one) => (
               <li class={one.state}>
-                <b>{t(`health.${one.state}` as Key)}</b> <code>{one.check}</code>
+                <b>{t(`health.${one.state}` as Key)}</b> {nameOf(one.check)}
                 <p>
                   {one.finding}
                   {one.advice && ` → ${one.advice}`}
@@ -35,8 +35,17 @@ export function Health() {
               </li>
             ))}
           </ul>
+          <p class="tools">
+            <CopyPython code={found.python} />
+          </p>
         </>
       )}
     </>
   );
+}
+
+/** Return what a check is called, such as `train/eval`, in the reader's language. */
+function nameOf(check: string): string {
+  const key = `check.${check.toLowerCase().replace(/\W+/g, "_")}`;
+  return isKey(key) ? t(key) : check;
 }

@@ -48,21 +48,44 @@ export function Lab() {
 
 function Run({ experiment }: { experiment: Experiment }) {
   const [guess, setGuess] = useState("");
+  const [isAnswered, setIsAnswered] = useState(false);
   const [settings, setSettings] = useState<Record<string, unknown>>({});
   const { work, result, isRunning, run } = useRun(experiment.name);
   return (
     <section class="run">
       <h2>{said(experiment.question)}</h2>
-      <label class="guess">
-        {t("lab.guess")}
-        <input value={guess} onInput={(event) => setGuess(event.currentTarget.value)} />
-      </label>
-      <SettingsForm experiment={experiment} onChange={setSettings} />
-      <p>
-        <button type="button" class="primary" disabled={isRunning} onClick={() => void run(settings)}>
-          {isRunning ? t("lab.running") : t("lab.run")}
-        </button>
-      </p>
+      <form
+        class="guess"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setIsAnswered(true);
+        }}
+      >
+        <label>
+          {t("lab.guess")}
+          <input value={guess} disabled={isAnswered} onInput={(event) => setGuess(event.currentTarget.value)} />
+        </label>
+        {!isAnswered && (
+          <p class="tools">
+            <button type="submit" class="primary" disabled={!guess.trim()}>
+              {t("lab.keep")}
+            </button>
+            <button type="button" onClick={() => (setGuess(""), setIsAnswered(true))}>
+              {t("lab.skip")}
+            </button>
+          </p>
+        )}
+      </form>
+      {isAnswered && (
+        <>
+          <SettingsForm experiment={experiment} onChange={setSettings} />
+          <p>
+            <button type="button" class="primary" disabled={isRunning} onClick={() => void run(settings)}>
+              {isRunning ? t("lab.running") : t("lab.run")}
+            </button>
+          </p>
+        </>
+      )}
       <Progress work={work} />
       {result && guess && <p class="hint">{t("lab.guessed", { guess })}</p>}
       {result && <Article result={result} language={language.value} />}

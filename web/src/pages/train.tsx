@@ -64,7 +64,7 @@ export default function Train() {
     <>
       <h1>{t("page.train")}</h1>
       <p class="lead">{t("train.lead")}</p>
-      {!isConnected && <p class="warning">{t("error.gone")}</p>}
+      {!isConnected && <p class="warning">{t("error.server")}</p>}
       {run && <State run={run} rows={rows} damaged={damaged} />}
       {rows.length === 0 ? <p class="hint">{t("train.no_rows")}</p> : <Log rows={rows} />}
       {run && rows.length > 0 && <CopyPython code={run.python} />}

@@ -4,6 +4,7 @@ import { t } from "../language";
 import { go, param } from "../route";
 import { pair, text } from "../state";
 import { digits, percent } from "../ui/format";
+import { CopyPython } from "../ui/sum";
 import { Progress, useWork } from "../ui/work";
 
 const METHODS = ["gradients", "occlusion", "heads", "layers", "rollout", "lens", "tokens"] as const;
@@ -19,6 +20,7 @@ interface Part {
 }
 
 interface Explanation {
+  method: string;
   target: string;
   unit: string;
   score: number | null;
@@ -27,6 +29,9 @@ interface Explanation {
   notes: string[];
   completeness: { gap: number; steps: number; baseline: string } | null;
   is_conclusive: boolean;
+  /** What attention rollout says of the same text, for methods that judge tokens. */
+  attention: Part[] | null;
+  python: string;
 }
 
 export function Why() {
@@ -54,7 +59,6 @@ export function Why() {
 }
 
 function Shown({ found }: { found: Explanation }) {
-  const largest = Math.max(...found.parts.map((part) => Math.abs(part.value)), 1e-30);
   return (
     <>
       {found.target && (
@@ -70,34 +74,64 @@ function Shown({ found }: { found: Explanation }) {
       {found.completeness && found.is_conclusive && (
         <p class="hint">{t("why.gap", { gap: percent(found.completeness.gap), steps: found.completeness.steps })}</p>
       )}
-      <Highlighted parts={found.parts} largest={largest} />
-      <ol class="bars signed">
-        {found.parts.map((part) => (
-          <li>
-            <span class="label">{part.name}</span>
-            <span class={part.value < 0 ? "bar negative" : "bar"}>
-              <span style={{ width: percent(Math.abs(part.value) / largest) }} />
-            </span>
-            <span class="score" data-value={part.value}>
-              {digits(part.value)}
-            </span>
-            {(part.note || part.candidates) && (
-              <small>
-                {part.note ?? part.candidates?.map((one) => `${one.token} ${one.score.toFixed(3)}`).join(", ")}
-              </small>
-            )}
-          </li>
-        ))}
-      </ol>
+      <Highlighted parts={found.parts} />
+      {found.attention ? (
+        <div class="pairs">
+          <section class="worth">
+            <h2>{t("why.worth")}</h2>
+            <Parts parts={found.parts} />
+          </section>
+          <section class="looked">
+            <h2>{t("why.attention")}</h2>
+            <Parts parts={found.attention} />
+            <p class="caution">{t("why.caution")}</p>
+          </section>
+        </div>
+      ) : (
+        <Parts parts={found.parts} />
+      )}
+      {found.method === "rollout" && <p class="caution">{t("why.caution")}</p>}
       {found.notes.map((note) => (
         <p class="caution">{note}</p>
       ))}
+      <p class="tools">
+        <CopyPython code={found.python} />
+      </p>
     </>
   );
 }
 
+function Parts({ parts }: { parts: Part[] }) {
+  const largest = largestOf(parts);
+  return (
+    <ol class="bars signed">
+      {parts.map((part) => (
+        <li>
+          <span class="label">{part.name}</span>
+          <span class={part.value < 0 ? "bar negative" : "bar"}>
+            <span style={{ width: percent(Math.abs(part.value) / largest) }} />
+          </span>
+          <span class="score" data-value={part.value}>
+            {digits(part.value)}
+          </span>
+          {(part.note || part.candidates) && (
+            <small>
+              {part.note ?? part.candidates?.map((one) => `${one.token} ${one.score.toFixed(3)}`).join(", ")}
+            </small>
+          )}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function largestOf(parts: Part[]): number {
+  return Math.max(...parts.map((part) => Math.abs(part.value)), 1e-30);
+}
+
 /** The texts with each part shaded by what it is worth. */
-function Highlighted({ parts, largest }: { parts: Part[]; largest: number }) {
+function Highlighted({ parts }: { parts: Part[] }) {
+  const largest = largestOf(parts);
   const placed = parts.filter((part) => part.start !== undefined);
   if (placed.length === 0) return null;
   return (

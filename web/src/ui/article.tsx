@@ -1,5 +1,6 @@
 /** The result of an experiment: plots, arithmetic, tables, claims with verdicts, what it means. */
 import { t, type Key, type Language } from "../language";
+import { CopyPython } from "./sum";
 import { said, type Words } from "./words";
 
 type Text = Words | string;
@@ -25,6 +26,7 @@ export interface Result {
   drawings: Record<Language, string[]>;
   seeds: number[];
   elapsed_s: number;
+  python: string;
 }
 
 export function Article({ result, language }: { result: Result; language: Language }) {
@@ -50,6 +52,9 @@ export function Article({ result, language }: { result: Result; language: Langua
       <p class="hint">
         {t("lab.took", { seconds: result.elapsed_s.toFixed(1) })}
         {result.seeds.length > 0 && ` ${t("lab.seeds", { seeds: result.seeds.join(", ") })}`}
+      </p>
+      <p class="tools">
+        <CopyPython code={result.python} />
       </p>
     </article>
   );

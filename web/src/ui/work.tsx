@@ -9,6 +9,7 @@ export interface Work<T> {
   found: T | null;
   /** How much is done; null when nothing is under way. */
   share: number | null;
+  isCancelled: boolean;
   run: (body: unknown) => Promise<void>;
   cancel: () => void;
 }
@@ -17,12 +18,14 @@ export interface Work<T> {
 export function useWork<T>(path: string): Work<T> {
   const [found, setFound] = useState<T | null>(null);
   const [share, setShare] = useState<number | null>(null);
+  const [isCancelled, setIsCancelled] = useState(false);
   const newest = useRef<AbortController | null>(null);
   useEffect(() => () => newest.current?.abort(), []);
   async function run(body: unknown): Promise<void> {
     newest.current?.abort();
     const own = (newest.current = new AbortController());
     setShare(0);
+    setIsCancelled(false);
     const onProgress = (now: number) => newest.current === own && setShare(now);
     const result = await attempt(postForProgress<T>(path, body, own.signal, onProgress));
     if (newest.current !== own) return;
@@ -33,12 +36,22 @@ export function useWork<T>(path: string): Work<T> {
     newest.current?.abort();
     newest.current = null;
     setShare(null);
+    setIsCancelled(true);
   }
-  return { found, share, run, cancel };
+  return { found, share, isCancelled, run, cancel };
 }
 
-export function Progress({ work }: { work: Work<unknown> }) {
-  const { share, cancel } = work;
+/** How far the work is. Where nothing else on the page begins it, `again` is what to ask after it was cancelled. */
+export function Progress({ work, again }: { work: Work<unknown>; again?: unknown }) {
+  const { share, isCancelled, run, cancel } = work;
+  if (share === null && isCancelled && again !== undefined)
+    return (
+      <p class="progress">
+        <button type="button" onClick={() => void run(again)}>
+          {t("work.again")}
+        </button>
+      </p>
+    );
   if (share === null) return null;
   return (
     <p class="progress" role="status">

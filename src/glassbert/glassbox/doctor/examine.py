@@ -1,5 +1,6 @@
 """`glassbert.doctor`: every check on a model, a verdict each."""
 
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from glassbert.errors import UserError
@@ -15,6 +16,7 @@ from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.translator import Translator
 from glassbert.model.torch_state import in_own_state
+from glassbert.progress import each
 
 
 @in_own_state
@@ -48,14 +50,22 @@ def doctor(
         verdicts += [Verdict(what, "skipped", "the model cannot be loaded") for what in ("answers", *waiting)]
         return Diagnosis(name, tuple(verdicts))
     probe = probe_for(loaded)
-    verdicts += check_activity(loaded, probe)
-    verdicts += check_agreement(loaded, probe)
+    checks: list[Callable[[], Iterable[Verdict]]] = [
+        lambda: check_activity(loaded, probe),
+        lambda: check_agreement(loaded, probe),
+    ]
     if data is not None:
-        verdicts += check_data(loaded, data)
+        checks.append(lambda: check_data(loaded, data))
     if base is not None:
-        try:
-            other = load(base) if isinstance(base, str | Path) else base
-            verdicts += check_movement(loaded, other)
-        except UserError as error:
-            verdicts.append(Verdict("base", "fault", str(error)))
+        checks.append(lambda: _movement(loaded, base))
+    for check in each(checks):
+        verdicts += check()
     return Diagnosis(name, tuple(verdicts))
+
+
+def _movement(model: Model | Translator, base: str | Path | Model | Translator) -> Iterator[Verdict]:
+    """Yield the verdicts on what moved; a base that cannot be loaded is one too."""
+    try:
+        yield from check_movement(model, load(base) if isinstance(base, str | Path) else base)
+    except UserError as error:
+        yield Verdict("base", "fault", str(error))
