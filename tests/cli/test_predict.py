@@ -46,6 +46,26 @@ def test_lines_of_every_form_are_answered_in_order(
     assert [row["score"] for row in rows] == pytest.approx([one.score for one in expected], abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a b\n\n  \nf\n",
+        '{"text": "a b"}\n{"text": ""}\n{"text": " "}\n{"text": "f"}\n',
+        "text\tn\na b\t1\n\t2\n \t3\nf\t4\n",
+    ],
+    ids=["plain", "json", "tsv"],
+)
+def test_an_empty_text_is_answered_as_in_python(
+    folder: Path, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_stdin(monkeypatch, text)
+    assert main(["predict", str(folder)]) == 0
+    rows = rows_of(capsys)
+    expected = load(folder).predict(["a b", "", " ", "f"])
+    assert [row["tokens"] for row in rows] == [one.tokens for one in expected] == [4, 2, 2, 3]
+    assert [row["score"] for row in rows] == pytest.approx([one.score for one in expected], abs=1e-6)
+
+
 def test_pairs_are_answered_by_a_folder_that_does_not_say_what_it_takes(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

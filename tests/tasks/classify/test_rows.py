@@ -132,7 +132,7 @@ def test_a_file_without_labels_is_read_without(write: Write) -> None:
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ({"text": "  "}, "the text is empty"),
+        ({"text": "  ", "label": "A"}, "the text is empty"),
         ({"text": 7}, "the text is not a string but '7'"),
         ({"words": "x"}, "no text; name its column with --set data.columns.text=NAME"),
         ({"text": "a\ud800"}, "not JSON (half of a character, a lone surrogate)"),

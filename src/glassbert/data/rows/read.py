@@ -20,7 +20,8 @@ def read_examples(schema: Schema[E], path: Path, options: ReadOptions | None = N
     options = options or ReadOptions()
     notes = Notes()
     source = open_source(schema, path, options, notes)
-    items, kind = schema.read_all(source)
+    found, kind = schema.read_all(source)
+    items = [_unless_empty(schema, item) for item in found]
     bad = [item for item in items if isinstance(item, BadRow)]
     if not items:
         raise DataError(f"{path}: no rows in it; is it the right file?")
@@ -42,6 +43,8 @@ def stream_examples(
 ) -> Iterator[E | BadRow]:
     """Yield an example, or what is wrong with the row, for each row as it comes; labels are optional.
 
+    An empty text is a row too, and so is a blank line of a plain text.
+
     Args:
         lines: In any format that has lines, such as JSON lines, TSV or plain text.
         notes: Receives remarks on how the rows were read.
@@ -55,13 +58,21 @@ def file_examples(
 ) -> Iterator[E | BadRow]:
     """Yield an example, or what is wrong with the row, for each row of a file of any size and format.
 
-    Labels are optional. Each line of a plain text is a row, blank ones too.
+    Labels are optional. An empty text is a row too, and so is a blank line of a plain text.
     """
     options, notes = options or ReadOptions(), notes or Notes()
     format = format_of_path(schema, str(path), options.format)
     if format is not None and not format.has_lines:
         return schema.read(open_source(schema, path, options, notes))
     return schema.read(stream_source(schema, open_lines(path, notes), options, notes))
+
+
+def _unless_empty(schema: Schema[E], item: E | BadRow) -> E | BadRow:
+    """Refuse a row with an empty text: nothing can be learned from it or measured with it."""
+    if isinstance(item, BadRow):
+        return item
+    empty = [role for role, text in zip(schema.required, item.texts, strict=False) if not text.strip()]
+    return BadRow(item.where, f"the {empty[0]} is empty") if empty else item
 
 
 def _too_many(path: Path, bad: list[BadRow], num_rows: int, format: str, options: ReadOptions) -> str:

@@ -47,14 +47,12 @@ class Notes:
 
 
 def text_of(values: Mapping[str, Any], role: str) -> str:
-    """Return the text under ``role``; raise Unusable if it is missing, blank or not a string."""
+    """Return the text under ``role``; raise Unusable if it is missing or not a string. It may be empty."""
     if role not in values:
         raise Unusable(f"no {role}; name its column with --set data.columns.{role}=NAME")
     text = values[role]
     if not isinstance(text, str):
         raise Unusable(f"the {role} is not a string but {shown(text)}")
-    if not text.strip():
-        raise Unusable(f"the {role} is empty")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

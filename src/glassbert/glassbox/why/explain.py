@@ -105,6 +105,8 @@ def _subject(model: Model, item: Item, target: str | None, method: Method) -> tu
     example = as_examples(model.task, [item])[0] if has_task else None
     texts = example.texts if example else _texts(item)
     for number, text in enumerate(texts, start=1):
+        if not text.strip():
+            raise UserError(f"text {number}: the text is empty; give one to explain")
         try:
             text_of({"text": text}, "text")
         except Unusable as problem:
