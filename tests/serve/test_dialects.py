@@ -3,12 +3,15 @@
 import base64
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import glassbert as gb
+from glassbert.interop.sentence_transformers import SentenceSettings
+from glassbert.model.pooling import Pooling
 from glassbert.serve.front import PROBES, dialect_of
 from glassbert.serve.routes import all_routes
 from helpers.asgi import Client
@@ -158,6 +161,28 @@ def test_openai_lists_the_models(client: Client, folders: dict[str, str]) -> Non
     assert [one["id"] for one in listed["data"]] == list(folders)
 
 
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_cohere_answers_name_the_version_that_was_asked(version: str, client: Client) -> None:
+    embedded = ok(client, f"/models/fill/v{version}/embed", {"texts": ["a"]})
+    ranked = ok(client, f"/models/rerank/v{version}/rerank", {"query": "q", "documents": ["a"]})
+    for found in (embedded, ranked):
+        assert found["meta"]["api_version"] == {"version": version}
+
+
+@pytest.mark.parametrize("path", ["/rerank", "/v1/rerank", "/v2/rerank"])
+def test_cohere_documents_are_read_as_far_as_max_tokens_per_doc(path: str, client: Client) -> None:
+    def scores(documents: list[str], **asked: Any) -> dict[int, float]:
+        body = {"query": "q", "documents": documents, **asked}
+        results = ok(client, f"/models/rerank{path}", body)["results"]
+        return {one["index"]: one["relevance_score"] for one in results}
+
+    long, short = ["a b c d", "今 天 e", "f"], ["a b", "今 天", "f"]
+    assert scores(long, max_tokens_per_doc=2) == pytest.approx(scores(short), abs=1e-6)
+    assert scores(long, max_tokens_per_doc=None) != pytest.approx(scores(short), abs=1e-6)
+    body = {"query": "q", "documents": ["a"], "max_tokens_per_doc": 0}
+    assert client.post(f"/models/rerank{path}", body).status == 422
+
+
 def test_cohere_embeddings_by_type(client: Client, vectors: dict[str, Any]) -> None:
     types = ["float", "int8", "uint8", "binary", "ubinary", "base64"]
     body = {"texts": ["a b"], "model": "fill", "input_type": "search_query", "embedding_types": types}
@@ -206,6 +231,23 @@ def test_hf_token_classification_gives_exact_substrings(client: Client) -> None:
     assert listed[0] == found
 
 
+def test_hf_token_classification_without_aggregation_is_that_of_the_pipeline(
+    client: Client, folders: dict[str, str]
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    text = "a b 今天 c"
+    theirs = transformers.pipeline("token-classification", folders["tag"], aggregation_strategy="none")
+    body = {"inputs": text, "parameters": {"aggregation_strategy": "none"}}
+    found, expected = ok(client, "/models/tag", body), theirs(text)
+    assert expected
+    assert [set(one) for one in found] == [set(one) for one in expected]
+    for own, one in zip(found, expected, strict=True):
+        assert own.pop("score") == pytest.approx(float(one.pop("score")), abs=1e-5)
+        assert own == one
+    body["parameters"]["ignore_labels"] = []
+    assert [one["index"] for one in ok(client, "/models/tag", body)] == [1, 2, 3, 4, 5]
+
+
 def test_hf_question_answering(client: Client) -> None:
     inputs = {"question": "x", "context": "a b c d"}
     one = ok(client, "/models/answer", {"inputs": inputs, "parameters": {}})
@@ -213,6 +255,43 @@ def test_hf_question_answering(client: Client) -> None:
     several = ok(client, "/models/answer/question-answering", {"inputs": inputs, "parameters": {"top_k": 3}})
     assert several[0] == one
     assert len(several) == 3
+    every = {"top_k": 10}
+    assert len(ok(client, "/models/answer", {"inputs": inputs, "parameters": every})) == 10
+    short = {"top_k": 10, "max_answer_len": 1}
+    found = ok(client, "/models/answer", {"inputs": inputs, "parameters": short})
+    assert {one["answer"] for one in found} == {"a", "b", "c", "d"}
+
+
+@pytest.mark.parametrize(
+    ("path", "inputs", "parameters"),
+    [
+        ("answer/question-answering", {"question": "x", "context": "a"}, {"doc_stride": 3}),
+        ("answer/question-answering", {"question": "x", "context": "a"}, {"max_seq_len": 30}),
+        ("tag/token-classification", "a", {"stride": 3}),
+        ("translate/translation", "a", {"src_lang": "en"}),
+        ("translate/translation", "a", {"tgt_lang": "zh"}),
+        ("translate/translation", "a", {"generate_parameters": {"do_sample": True}}),
+    ],
+)
+def test_hf_parameters_that_would_change_nothing_are_refused_by_name(
+    path: str, inputs: Any, parameters: dict[str, Any], client: Client
+) -> None:
+    response = client.post(f"/models/{path}", {"inputs": inputs, "parameters": parameters})
+    assert response.status == 422
+    name = next(iter(parameters.get("generate_parameters", parameters)))
+    assert f"unknown field {name}" in response.json()["error"]
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_hf_zero_shot_takes_a_list_and_gives_a_list(multi_label: bool, client: Client) -> None:
+    parameters = {"candidate_labels": ["x", "y", "z"], "multi_label": multi_label}
+
+    def asked(inputs: Any) -> Any:
+        return ok(client, "/models/pair", {"inputs": inputs, "parameters": parameters})
+
+    for row, alone in zip(asked(["a", "b c"]), [asked("a"), asked("b c")], strict=True):
+        assert [one["label"] for one in row] == [one["label"] for one in alone]
+        np.testing.assert_allclose([one["score"] for one in row], [one["score"] for one in alone], atol=1e-5)
 
 
 def test_hf_fill_mask_gives_the_whole_sequence(client: Client) -> None:
@@ -297,6 +376,24 @@ def test_kserve_takes_bytes_and_gives_json_rows(client: Client) -> None:
     assert (wrong.status, set(wrong.json())) == (422, {"error"})
     assert client.get("/v2/models/tag").json()["inputs"][0]["datatype"] == "BYTES"
     assert client.get("/v2/models/tag/ready").status == client.get("/v2").status == 200
+
+
+def test_kserve_describes_the_width_of_several_pooled_vectors(
+    folders: dict[str, str], tmp_path: Path
+) -> None:
+    plain = gb.load(folders["fill"], gb.Model)
+    sentences = SentenceSettings(Pooling(modes=("cls", "max")))
+    gb.Model(plain.network, plain.tokenizer, sentences=sentences).save(tmp_path / "wide")
+    app = gb.serve.build_app(tmp_path / "wide", threads=1)
+    try:
+        wide = Client(app)
+        tensor = {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["a b"]}
+        (given,) = ok(wide, "/v2/models/wide/infer", {"inputs": [tensor]})["outputs"]
+        (described,) = wide.get("/v2/models/wide").json()["outputs"]
+        assert given["shape"] == [1, 64]
+        assert described["shape"] == [-1, 64]
+    finally:
+        app.stop()
 
 
 def test_vertex_answers_each_instance(client: Client) -> None:

@@ -75,6 +75,7 @@ def test_a_killed_process_is_replaced_and_no_counter_falls(server: ServeProcess)
     assert server.ask(*EMBED)[0] == 200
     time.sleep(1.2)
     before = counted(server, 'te_request_count{method="single"}')
+    cpu_before = counted(server, "process_cpu_seconds_total")
     victim, survivor = server.children()
     num_ready = len(server.events("ready"))
     os.kill(victim, signal.SIGKILL)
@@ -87,6 +88,7 @@ def test_a_killed_process_is_replaced_and_no_counter_falls(server: ServeProcess)
     time.sleep(1.2)
     assert counted(server, 'te_request_count{method="single"}') == before + 6
     assert counted(server, "glassbert_process_restarts_total") == 1
+    assert counted(server, "process_cpu_seconds_total") >= cpu_before
 
 
 def test_a_reload_reaches_all_processes_and_loses_no_request(server: ServeProcess, folder: Path) -> None:
@@ -159,3 +161,10 @@ def test_numbers_of_processes_are_added_and_estimates_are_the_longest() -> None:
     assert "\nwait 5\n" in text
     assert 'glassbert_requests_total{route="/only-there"} 1' in text
     assert "wait" not in first.lasting(shown)
+
+
+@pytest.mark.parametrize("name", ["process_cpu_seconds_total", "glassbert_worker_restarts_total"])
+def test_what_only_grows_is_a_counter_that_outlives_its_process(name: str) -> None:
+    metrics = Metrics()
+    assert f"# TYPE {name} counter" in metrics.render()
+    assert set(metrics.lasting(metrics.snapshot())[name]) == {name}

@@ -69,14 +69,15 @@ def test_a_row_that_cannot_be_made_fails_its_text_alone(start: Start) -> None:
 
 
 def test_a_thread_that_dies_is_replaced_and_its_batch_is_told(start: Start) -> None:
-    deaths = []
-    workers = start(hooks=Hooks(on_death=deaths.append))
+    deaths: list[BaseException] = []
+    restarts: list[bool] = []
+    workers = start(hooks=Hooks(on_death=deaths.append, on_restart=lambda: restarts.append(True)))
     victim, next_one = ticket(Deadly(), "x"), ticket(Echo(), "y")
     done(workers, victim)
     done(workers, next_one)
     assert isinstance(victim.error, Unavailable)
     assert rows(next_one) == ["<y>"]
-    assert workers.num_restarts == 1
+    assert len(restarts) == 1
     assert workers.problem() is None
     assert isinstance(deaths[0], SystemExit)
 

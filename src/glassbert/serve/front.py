@@ -186,11 +186,6 @@ class Front:
             lambda: [({"model": name}, queue.speed(name) * service.num_threads) for name in service.models],
         )
         gauge(
-            "glassbert_worker_restarts_total",
-            "Compute threads that died and were replaced.",
-            lambda: [({}, service.workers.num_restarts)],
-        )
-        gauge(
             "glassbert_model_info",
             "The served models.",
             lambda: [

@@ -89,6 +89,12 @@ class Gauge:
             yield self.name + _shown(_key(labels)), value
 
 
+class ReadCounter(Gauge):
+    """A number that only grows, and that is read when it is asked for."""
+
+    kind = "counter"
+
+
 M = TypeVar("M", Counter, Histogram, Gauge)
 
 _METHODS = ({"method": "single"}, {"method": "batch"})
@@ -135,8 +141,11 @@ class Metrics:
         self.process_restarts = new(
             Counter("glassbert_process_restarts_total", "Processes that died and were replaced.")
         )
+        self.worker_restarts = new(
+            Counter("glassbert_worker_restarts_total", "Compute threads that died and were replaced.")
+        )
         self.gauge("process_resident_memory_bytes", "Memory in use.", lambda: [({}, _resident_bytes())])
-        self.gauge("process_cpu_seconds_total", "CPU time used.", lambda: [({}, time.process_time())])
+        new(ReadCounter("process_cpu_seconds_total", "CPU time used.", lambda: [({}, time.process_time())]))
         self.gauge("process_open_fds", "Open files.", lambda: [({}, _num_open_files())])
         self.gauge("process_max_fds", "Files that may be open.", lambda: [({}, _max_open_files())], "max")
         self.other_processes: Callable[[], Iterable[Snapshot]] = lambda: ()
@@ -176,7 +185,7 @@ class Metrics:
 
     def lasting(self, snapshot: Snapshot) -> Snapshot:
         """Return what still counts when the process of a snapshot has ended."""
-        return {one.name: snapshot.get(one.name, {}) for one in self._all if not isinstance(one, Gauge)}
+        return {one.name: snapshot.get(one.name, {}) for one in self._all if one.kind != "gauge"}
 
     def render(self) -> str:
         """Return everything in the text format of Prometheus, all processes together."""

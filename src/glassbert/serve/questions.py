@@ -19,6 +19,7 @@ from glassbert.serve.settings import OnLong, ServeSettings
 from glassbert.serve.shorten import shortened
 from glassbert.serve.tickets import Part, Unit
 from glassbert.tasks.classify.task import Classify, pooled
+from glassbert.tasks.tag.task import Tag, merged
 from glassbert.tasks.task import Input, Task, with_specials
 from glassbert.text.truncate import Keep, kept_spans
 from glassbert.text.windows import windows
@@ -203,10 +204,14 @@ class TaskQuestion(_Limits):
             for logits in raw:
                 runner.check_finite(logits)
             found = self.task.predict(example, inputs, raw)
-            mean = pooled(raw) if isinstance(self.task, Classify) else None
-            return Row(found, found.tokens, found.truncated, len(inputs), mean)
+            return Row(found, found.tokens, found.truncated, len(inputs), self._logits(inputs, raw))
 
         return Part(units, finish)
+
+    def _logits(self, inputs: list[Input], raw: list[NDArray[Any]]) -> NDArray[Any] | None:
+        if isinstance(self.task, Classify):
+            return pooled(raw)
+        return merged(inputs, raw) if isinstance(self.task, Tag) else None
 
     def _cut(self, item: Any, index: int) -> Any:
         """Check the length of an item's texts; cut those whose end nobody reads."""

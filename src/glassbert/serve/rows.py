@@ -21,7 +21,7 @@ class Row(Generic[V]):
     windows: int = 1
     """Parts in which the text was read."""
     logits: NDArray[np.float64] | None = None
-    """Of a classifier: before softmax, the mean of the windows."""
+    """Before softmax. Of a classifier, the mean of the windows; of a tagger, those of each piece."""
 
 
 AnyRow = Row[Any]

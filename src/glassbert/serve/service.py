@@ -60,6 +60,7 @@ class Service:
             on_batch=self._count_batch,
             on_failure=self._log_failure,
             on_death=lambda error: log.event("compute thread died", failure=type(error).__name__),
+            on_restart=metrics.worker_restarts.add,
         )
         self.workers = Workers(self.queue, self.num_threads, hooks)
         self._tokeniser = ThreadPoolExecutor(1, "glassbert-tokenise")

@@ -24,6 +24,12 @@ def shortened(text: str, room: int, tokenizer: Tokenizer, *, parse_specials: boo
     return text
 
 
+def beginning(text: str, max_pieces: int, tokenizer: Tokenizer) -> str:
+    """Return the part of ``text`` that its first ``max_pieces`` pieces cover."""
+    offsets = tokenizer.pieces_of(shortened(text, max_pieces, tokenizer, parse_specials=False)).offsets
+    return text if len(offsets) <= max_pieces else text[: offsets[max_pieces - 1][1]]
+
+
 def _num_certain(beginning: str, tokenizer: Tokenizer, parse_specials: bool) -> int:
     """Return how many pieces are the same whatever follows: those before the last word.
 

@@ -40,6 +40,8 @@ class Hooks:
     on_failure: Callable[[Exception], None] = lambda error: None
     """For each text on which the model failed."""
     on_death: Callable[[BaseException], None] = lambda error: None
+    on_restart: Callable[[], None] = lambda: None
+    """When a thread is replaced by a new one."""
 
 
 class Workers:
@@ -57,7 +59,6 @@ class Workers:
         self.number = number
         self.hooks = hooks or Hooks()
         self.clock = clock
-        self.num_restarts = 0
         self._has_died_often = False
         self._deaths: deque[float] = deque(maxlen=MAX_DEATHS)
         self._workers: list[Worker] = []
@@ -179,5 +180,5 @@ class Workers:
         if is_hopeless:
             self._has_died_often = True
         elif not self._is_stopping:
-            self.num_restarts += 1
+            self.hooks.on_restart()
             self._start_one()

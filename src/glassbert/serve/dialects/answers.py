@@ -43,7 +43,7 @@ def shaped(rows: Sequence[AnyRow], *, normalize: bool, dimensions: int | None) -
 def check_dimensions(call: Call, dimensions: int | None) -> None:
     """Refuse a width that the model does not have before anything is computed."""
     call.need("embed")
-    width = call.served.model.config.encoder.hidden_size * len(call.served.model.pooling.modes)
+    width = call.served.model.embedding_size
     if dimensions is not None and not 1 <= dimensions <= width:
         raise invalid(f"{dimensions}; expected 1 to {width}, the width of the model", "$.dimensions")
 

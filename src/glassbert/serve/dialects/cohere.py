@@ -13,6 +13,7 @@ from glassbert.serve.dialects.types import Some, Text
 from glassbert.serve.http.problems import COHERE, invalid
 from glassbert.serve.routes import Route
 from glassbert.serve.settings import OnLong
+from glassbert.serve.shorten import beginning
 from glassbert.text.truncate import Keep
 
 _PROMPTS = {"search_query": ("query",), "search_document": ("document", "passage", "corpus")}
@@ -35,7 +36,7 @@ class RerankDocuments(Struct):
     model: str | None = None
     top_n: Annotated[int, Meta(ge=1)] | None = None
     return_documents: bool | None = None
-    max_tokens_per_doc: int | None = None
+    max_tokens_per_doc: Annotated[int, Meta(ge=1)] | None = None
 
 
 class ClassifyInput(Struct):
@@ -80,14 +81,16 @@ def _truncation(truncate: str | None) -> tuple[OnLong | None, Keep]:
     return (None if truncate is None else "error" if truncate == "NONE" else "truncate"), kept
 
 
-async def _embedded(call: Call, asked: EmbedTexts) -> tuple[NDArray[np.float32], dict[str, Any]]:
+async def _embedded(
+    call: Call, asked: EmbedTexts, version: str
+) -> tuple[NDArray[np.float32], dict[str, Any]]:
     call.choose(asked.model)
     check_dimensions(call, asked.output_dimension)
     on_long, keep = _truncation(asked.truncate)
     prompt_name = _prompt_name(call, asked.input_type)
     rows = await call.embed(asked.texts, on_long=on_long, keep=keep, prompt_name=prompt_name, field="texts")
     vectors = shaped(rows, normalize=True, dimensions=asked.output_dimension)
-    return vectors, {"id": call.record.id, "texts": asked.texts, "meta": _meta(call)}
+    return vectors, {"id": call.record.id, "texts": asked.texts, "meta": _meta(call, version)}
 
 
 def _prompt_name(call: Call, input_type: str | None) -> str | None:
@@ -97,13 +100,13 @@ def _prompt_name(call: Call, input_type: str | None) -> str | None:
     return next((name for name in _PROMPTS.get(input_type or "", ()) if name in prompts), None)
 
 
-def _meta(call: Call) -> dict[str, Any]:
+def _meta(call: Call, version: str) -> dict[str, Any]:
     units = {"input_tokens": call.record.numbers["tokens"]}
-    return {"api_version": {"version": call.parameters.get("version", "2")}, "billed_units": units}
+    return {"api_version": {"version": version}, "billed_units": units}
 
 
 async def embed_v1(call: Call, asked: EmbedTexts) -> Reply:
-    vectors, rest = await _embedded(call, asked)
+    vectors, rest = await _embedded(call, asked, "1")
     if asked.embedding_types:
         found: Any = by_type(vectors, asked.embedding_types)
         return json_reply({**rest, "embeddings": found, "response_type": "embeddings_by_type"})
@@ -111,22 +114,36 @@ async def embed_v1(call: Call, asked: EmbedTexts) -> Reply:
 
 
 async def embed_v2(call: Call, asked: EmbedTexts) -> Reply:
-    vectors, rest = await _embedded(call, asked)
+    vectors, rest = await _embedded(call, asked, "2")
     found = by_type(vectors, asked.embedding_types or ["float"])
     return json_reply({**rest, "embeddings": found, "response_type": "embeddings_by_type"})
 
 
-async def rerank_documents(call: Call, asked: RerankDocuments) -> Reply:
+async def rerank_v1(call: Call, asked: RerankDocuments) -> Reply:
+    return await rerank_documents(call, asked, "1")
+
+
+async def rerank_documents(call: Call, asked: RerankDocuments, version: str = "2") -> Reply:
     call.choose(asked.model)
     texts = [_document(one, index) for index, one in enumerate(asked.documents)]
-    scores = await rank_scores(call, asked.query, texts, raw=False, on_long=None, name="documents")
+    read = await _beginnings(call, texts, asked.max_tokens_per_doc)
+    scores = await rank_scores(call, asked.query, read, raw=False, on_long=None, name="documents")
     order = sorted(range(len(scores)), key=lambda index: -scores[index])[: asked.top_n]
     shown = {index: {"document": {"text": texts[index]}} if asked.return_documents else {} for index in order}
     results = [{"index": index, "relevance_score": scores[index], **shown[index]} for index in order]
     tokens = call.record.numbers["tokens"]
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     rest = {"id": call.record.id, "model": call.served.name, "usage": usage}
-    return json_reply({**rest, "results": results, "meta": _meta(call)})
+    return json_reply({**rest, "results": results, "meta": _meta(call, version)})
+
+
+async def _beginnings(call: Call, texts: list[str], max_tokens: int | None) -> list[str]:
+    """Return as much of each text as may be read."""
+    if max_tokens is None or call.served.kind != "reranker":
+        return texts
+    check_items(texts, call.service.settings.max_texts, "documents")
+    tokenizer = call.served.model.tokenizer
+    return await call.service.on_tokeniser(lambda: [beginning(text, max_tokens, tokenizer) for text in texts])
 
 
 def _document(one: Any, index: int) -> str:
@@ -161,7 +178,7 @@ ROUTES = [
         "POST",
         "/v1/rerank",
         COHERE,
-        rerank_documents,
+        rerank_v1,
         Ranking,
         RerankDocuments,
         "Documents by how well they fit",

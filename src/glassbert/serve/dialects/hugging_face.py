@@ -1,14 +1,14 @@
 """The shapes of Hugging Face's pipelines, as `InferenceClient` sends and reads them; lists in, lists out."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 from numpy.typing import NDArray
 
-from glassbert.serve.call import Call, Reply, json_reply
+from glassbert.serve.call import Call, Reply, check_items, json_reply
 from glassbert.serve.dialects import tei
 from glassbert.serve.dialects.answers import own_task, scores_of, sigmoid
 from glassbert.serve.dialects.native import searched
@@ -17,11 +17,17 @@ from glassbert.serve.http.body import decode
 from glassbert.serve.http.problems import HUGGING_FACE, Problem, empty, invalid
 from glassbert.serve.routes import Route
 from glassbert.serve.rows import AnyRow
+from glassbert.tasks.answer.task import Extract
+from glassbert.tasks.tag.predictions import TaggedSpan
 
 Top = Annotated[int, Meta(ge=1, le=1000)]
 
 
-class ClassificationParameters(Struct):
+class Parameters(Struct, forbid_unknown_fields=True):
+    """What a pipeline can be told; what would change nothing here is refused by its name."""
+
+
+class ClassificationParameters(Parameters):
     function_to_apply: Literal["sigmoid", "softmax", "none"] | None = None
     top_k: Top | None = None
 
@@ -31,7 +37,7 @@ class ClassificationRequest(Struct):
     parameters: ClassificationParameters = field(default_factory=ClassificationParameters)
 
 
-class TagParameters(Struct):
+class TagParameters(Parameters):
     aggregation_strategy: Literal["none", "simple", "first", "average", "max"] | None = None
     ignore_labels: list[str] | None = None
 
@@ -46,9 +52,10 @@ class Asked(Struct):
     context: Text
 
 
-class AnswerParameters(Struct):
+class AnswerParameters(Parameters):
     top_k: Top | None = None
     handle_impossible_answer: bool | None = None
+    max_answer_len: Annotated[int, Meta(ge=1)] | None = None
 
 
 class AnswerRequest(Struct):
@@ -56,7 +63,7 @@ class AnswerRequest(Struct):
     parameters: AnswerParameters = field(default_factory=AnswerParameters)
 
 
-class FillParameters(Struct):
+class FillParameters(Parameters):
     top_k: Top | None = None
     targets: list[str] | None = None
 
@@ -66,14 +73,12 @@ class FillRequest(Struct):
     parameters: FillParameters = field(default_factory=FillParameters)
 
 
-class Generation(Struct):
+class Generation(Parameters):
     num_beams: Annotated[int, Meta(ge=1, le=32)] | None = None
     max_new_tokens: Annotated[int, Meta(ge=1)] | None = None
 
 
-class TranslationParameters(Struct):
-    src_lang: str | None = None
-    tgt_lang: str | None = None
+class TranslationParameters(Parameters):
     generate_parameters: Generation | None = None
 
 
@@ -82,14 +87,14 @@ class TranslationRequest(Struct):
     parameters: TranslationParameters = field(default_factory=TranslationParameters)
 
 
-class ZeroShotParameters(Struct):
+class ZeroShotParameters(Parameters):
     candidate_labels: Some[Text]
     multi_label: bool | None = None
     hypothesis_template: str | None = None
 
 
 class ZeroShotRequest(Struct):
-    inputs: Text
+    inputs: Text | Some[Text]
     parameters: ZeroShotParameters
 
 
@@ -99,11 +104,15 @@ class LabelScore(Struct):
 
 
 class Entity(Struct):
-    entity_group: str
+    """A span with its group, or, without aggregation, a piece with its tag and its place among the tokens."""
+
     score: float
     word: str
     start: int
     end: int
+    entity_group: str | UnsetType = UNSET
+    entity: str | UnsetType = UNSET
+    index: int | UnsetType = UNSET
 
 
 class AnswerSpan(Struct):
@@ -154,32 +163,62 @@ def softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 async def token_classification(call: Call, asked: TagRequest) -> Reply:
-    if asked.parameters.aggregation_strategy == "none":
-        raise invalid("spans are found as wholes; leave it out", "$.parameters.aggregation_strategy")
+    parameters = asked.parameters
     items, is_list = _listed(asked.inputs)
     rows = await call.predict("tag", items)
-    ignored = set(asked.parameters.ignore_labels or ())
-    found = [
-        [
-            {
-                "entity_group": span.label,
-                "score": span.score,
-                "word": span.text,
-                "start": span.start,
-                "end": span.end,
-            }
-            for span in row.value.spans
-            if span.label not in ignored
-        ]
-        for row in rows
-    ]
+    if parameters.aggregation_strategy == "none":
+        found = await call.service.on_tokeniser(
+            lambda: [_tagged_pieces(call, *one) for one in zip(items, rows, strict=True)]
+        )
+        ignored = {"O"} if parameters.ignore_labels is None else set(parameters.ignore_labels)
+        found = [[one for one in pieces if one["entity"] not in ignored] for pieces in found]
+    else:
+        found = [_spans(row.value.spans, set(parameters.ignore_labels or ())) for row in rows]
     return json_reply(found if is_list else found[0])
+
+
+def _spans(spans: Sequence[TaggedSpan], ignored: set[str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "entity_group": span.label,
+            "score": span.score,
+            "word": span.text,
+            "start": span.start,
+            "end": span.end,
+        }
+        for span in spans
+        if span.label not in ignored
+    ]
+
+
+def _tagged_pieces(call: Call, text: str, row: AnyRow) -> list[dict[str, Any]]:
+    """Return the likeliest tag of each piece, whatever its neighbours have."""
+    assert row.logits is not None
+    tokenizer = call.served.model.tokenizer
+    pieces, scores = tokenizer.pieces_of(text), softmax(row.logits)
+    return [
+        {
+            "entity": call.served.labels[best],
+            "score": float(of_tags[best]),
+            "index": number,  # among the tokens, of which [CLS] is the first
+            "word": tokenizer.vocabulary.pieces[id_],
+            "start": start,
+            "end": end,
+        }
+        for number, (id_, (start, end), of_tags, best) in enumerate(
+            zip(pieces.ids, pieces.offsets, scores, scores.argmax(axis=-1), strict=True), start=1
+        )
+    ]
 
 
 async def question_answering(call: Call, asked: AnswerRequest) -> Reply:
     items, is_list = _listed(asked.inputs)
-    rows = await call.predict("answer", [(item.question, item.context) for item in items])
-    found = [_answers(row.value, asked.parameters) for row in rows]
+    parameters = asked.parameters
+    question = call.task_question("answer", None)
+    assert isinstance(question.task, Extract)
+    question.task = question.task.searching(num_best=parameters.top_k, max_pieces=parameters.max_answer_len)
+    rows = await call.rows("answer", question, [(item.question, item.context) for item in items])
+    found = [_answers(row.value, parameters) for row in rows]
     return json_reply(found if is_list else found[0])
 
 
@@ -237,27 +276,37 @@ async def translation(call: Call, asked: TranslationRequest) -> Reply:
 
 
 async def zero_shot_classification(call: Call, asked: ZeroShotRequest) -> Reply:
-    parameters = asked.parameters
-    labels = {label.lower(): index for index, label in enumerate(call.served.labels)}
-    entailment = next((index for label, index in labels.items() if label.startswith("entail")), None)
-    if entailment is None or "pair" not in call.served.tasks:
-        message = f"the model {call.served.name!r} is none; zero-shot needs an NLI pair model"
-        raise Problem(424, "Backend", message, code="wrong_task")
-    if not parameters.candidate_labels:
+    parameters, labels = asked.parameters, asked.parameters.candidate_labels
+    items, is_list = _listed(asked.inputs)
+    entailment, contradiction = _nli_labels(call)
+    if not labels:
         raise empty("$.parameters.candidate_labels")
+    check_items(items, call.service.settings.max_texts // len(labels), "inputs")
     template = parameters.hypothesis_template or "This example is {}."
     if "{}" not in template:
         raise invalid("expected {} where the label belongs", "$.parameters.hypothesis_template")
-    pairs = [(asked.inputs, template.replace("{}", label)) for label in parameters.candidate_labels]
+    pairs = [(item, template.replace("{}", label)) for item in items for label in labels]
     rows = await call.predict(own_task(call, "pair"), pairs)
     logits = np.stack([row.logits for row in rows if row.logits is not None])
+    logits = logits.reshape(len(items), len(labels), -1)
     if parameters.multi_label:
-        against = next((index for label, index in labels.items() if label.startswith("contra")), 0)
-        scores = softmax(logits[:, [against, entailment]])[:, 1]
+        scores = softmax(logits[..., [contradiction, entailment]])[..., 1]
     else:
-        scores = softmax(logits[:, entailment])
-    order = np.argsort(-scores, kind="stable")
-    return json_reply([{"label": parameters.candidate_labels[i], "score": float(scores[i])} for i in order])
+        scores = softmax(logits[..., entailment])
+    found = [
+        [{"label": labels[best], "score": float(own[best])} for best in np.argsort(-own, kind="stable")]
+        for own in scores
+    ]
+    return json_reply(found if is_list else found[0])
+
+
+def _nli_labels(call: Call) -> tuple[int, int]:
+    """Return the places of entailment and contradiction among the labels of the model."""
+    found = {label.lower()[:6]: index for index, label in enumerate(call.served.labels)}
+    if "entail" not in found or "pair" not in call.served.tasks:
+        message = f"the model {call.served.name!r} is none; zero-shot needs an NLI pair model"
+        raise Problem(424, "Backend", message, code="wrong_task")
+    return found["entail"], found.get("contra", 0)
 
 
 Handler = Callable[[Call, Any], Awaitable[Reply]]
@@ -287,7 +336,7 @@ PIPELINES: dict[str, tuple[Handler, Any, Any, str]] = {
     "zero-shot-classification": (
         zero_shot_classification,
         ZeroShotRequest,
-        list[LabelScore],
+        list[LabelScore | list[LabelScore]],
         "Labels that the model was never trained on",
     ),
 }

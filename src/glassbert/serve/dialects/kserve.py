@@ -125,9 +125,9 @@ async def server(call: Call, asked: None) -> Reply:
 async def model(call: Call, asked: None) -> Reply:
     task = call.served.tasks[0]
     inputs = [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in _input_names(task)]
-    width = call.served.model.config.encoder.hidden_size if task == "embed" else 0
-    vector = {"datatype": "FP32", "shape": [-1, width]}
-    output = vector if task == "embed" else {"datatype": "BYTES", "shape": [-1]}
+    output: dict[str, Any] = {"datatype": "BYTES", "shape": [-1]}
+    if task == "embed":
+        output = {"datatype": "FP32", "shape": [-1, call.served.model.embedding_size]}
     found = {"name": call.served.name, "platform": "glassbert", "inputs": inputs}
     return json_reply({**found, "outputs": [{"name": task, **output}]})
 

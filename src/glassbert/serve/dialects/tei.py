@@ -78,6 +78,7 @@ class RerankRequest(Common, kw_only=True):
     model: str | None = None
     top_n: Annotated[int, Meta(ge=1)] | None = None
     return_documents: bool | None = None
+    max_tokens_per_doc: Annotated[int, Meta(ge=1)] | None = None
 
 
 class Sentences(Struct):
@@ -180,7 +181,7 @@ def _texts(texts: list[str], where: str) -> str | tuple[str, ...]:
 async def rerank(call: Call, asked: RerankRequest) -> Reply:
     """Rank texts as this dialect does, or documents as the others do: the key decides."""
     if asked.documents is not UNSET:
-        names = ("query", "documents", "model", "top_n", "return_documents")
+        names = RerankDocuments.__struct_fields__
         return await rerank_documents(call, RerankDocuments(**{name: getattr(asked, name) for name in names}))
     if asked.texts is UNSET:
         raise invalid("expected texts, or documents", "$")

@@ -8,7 +8,7 @@ Legend: B inputs of a batch, L tokens of the longest, N pieces of a context, W p
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -218,6 +218,15 @@ class Extract(Task[AnswerExample, AnswerPrediction]):
             before, none_before = self._best(inputs, raw, is_inside, 1 / self.temperature)
             uncalibrated = float(np.exp(before[0].score if chosen[0] else none_before))
         return AnswerPrediction(*chosen, tuple(n_best), margin, num_tokens, uncalibrated=uncalibrated)
+
+    def searching(self, *, num_best: int | None = None, max_pieces: int | None = None) -> Self:
+        """Return the task as it looks for more answers, or for shorter ones; None leaves what it does.
+
+        Args:
+            max_pieces: Of the longest answer.
+        """
+        settings = replace(self.settings, n_best=max(num_best or 0, self.settings.n_best))
+        return replace(self, settings=settings, max_pieces=max_pieces or self.max_pieces)
 
     def measure(
         self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]
