@@ -47,9 +47,9 @@ def opened(*arguments: str | Path, before: str = "") -> Iterator[str]:
 def show(tab: Any, address: str, page: str, language: str = "en", **params: object) -> None:
     """Go to a page in a language."""
     query = "&".join(f"{name}={quote(str(value))}" for name, value in {"text": TEXT, **params}.items())
-    tab.goto(f"{address}#/{page}?{query}")
+    tab.goto(f"{address}nothing")  # of the same origin, and empty: the page itself is loaded once
     tab.evaluate(f"localStorage.setItem('language', '{language}')")
-    tab.reload()
+    tab.goto(f"{address}#/{page}?{query}")
     tab.wait_for_selector("h1")
 
 
@@ -109,9 +109,14 @@ def shown(text: str) -> float:
     return float(re.sub("[,%]", "", text).replace("−", "-").replace("∞", "inf"))
 
 
-def printed_by(code: str) -> list[float]:
-    """Run copied Python and return the numbers that it prints."""
+def output_of(code: str) -> str:
+    """Run copied Python and return what it prints."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(code, {})
-    return [float(word) for word in printed.getvalue().split()]
+    return printed.getvalue()
+
+
+def printed_by(code: str) -> list[float]:
+    """Run copied Python and return the numbers that it prints."""
+    return [float(word) for word in output_of(code).split()]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 Array = NDArray[np.float64]
 Weights = Mapping[str, Array]
@@ -221,8 +222,7 @@ def layer_norm(x: Array, weights: Weights, name: str, eps: float) -> Array:
 
 def gelu(x: Array) -> Array:
     """Return x times the share of a normal distribution below x."""
-    below = [0.5 * (1.0 + math.erf(value)) for value in (x / math.sqrt(2.0)).ravel().tolist()]
-    return x * np.reshape(below, x.shape)
+    return x * special.ndtr(x)
 
 
 def softmax(x: Array) -> Array:
