@@ -7,7 +7,18 @@ from pathlib import Path
 import pytest
 
 from glassbert.errors import UserError
-from glassbert.outputs import WRITTEN, check_files, check_folder, check_kind
+from glassbert.outputs import (
+    ARRAY,
+    HTML,
+    JSON,
+    SVG,
+    TRACE,
+    WRITTEN,
+    Kind,
+    check_files,
+    check_folder,
+    check_ours,
+)
 from glassbert.storage import new_files, new_folder
 from helpers.full_disk import disk
 
@@ -64,29 +75,37 @@ def test_a_file_that_is_not_ours_is_not_replaced_by_one_of_ours(tmp_path: Path) 
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_without_a_list_only_the_files_of_the_same_kind_are_replaced(tmp_path: Path) -> None:
+OF_A_MODEL = (
+    "config.json",
+    "vocab.txt",
+    "model.safetensors.index.json",
+    "1_Pooling/config.json",
+    "shard-0.ids",
+)
+
+
+@pytest.mark.parametrize("name", OF_A_MODEL)
+def test_a_model_or_a_corpus_of_another_program_is_refused_before_any_work(tmp_path: Path, name: str) -> None:
     out = tmp_path / "out"
-    (out / "1_Pooling").mkdir(parents=True)
-    old = ("config.json", "model-00001-of-2.safetensors", "model.safetensors.index.json", "README.md")
-    for name in (*old, "1_Pooling/config.json", "notes.txt", "plot.png"):
-        (out / name).write_text("old")
-    write(out, config_json="new", model_safetensors="new", README_md="new")
-    assert tree(out) == {
-        "config.json": "new",
-        "model.safetensors": "new",
-        "README.md": "new",
-        "notes.txt": "old",
-        "plot.png": "old",
-    }
+    (out / name).parent.mkdir(parents=True)
+    (out / name).write_text("theirs")
+    with pytest.raises(UserError, match="is not a file that glassbert wrote there; move it, or name another"):
+        check_folder(out)
+    assert [path.name for path in out.rglob("*") if path.is_file()] == [Path(name).name]
 
 
-def test_a_folder_that_holds_no_model_keeps_a_file_of_the_same_name(tmp_path: Path) -> None:
-    out = tmp_path / "project"
-    out.mkdir()
-    (out / "config.json").write_text("of a program")
-    with pytest.raises(UserError, match=r"config\.json is not a file that glassbert wrote there"):
-        write(out, config_json="new", model_safetensors="new")
-    assert tree(out) == {"config.json": "of a program"}
+@pytest.mark.parametrize("name", OF_A_MODEL)
+def test_files_of_others_that_would_be_read_together_with_ours_are_not_kept(
+    tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / "out"
+    write(out, config_json="1", vocab_txt="1", manifest_json="1")
+    if not (out / name).exists():
+        (out / name).parent.mkdir(exist_ok=True)
+        (out / name).write_text("theirs")
+        with pytest.raises(UserError, match="is not a file that glassbert wrote there"):
+            write(out, config_json="2", vocab_txt="2", manifest_json="2")
+    assert tree(out)["config.json"] == "1"
 
 
 @pytest.mark.parametrize("damage", ["", "{}", '{"files": 5}', '{"files": [1]}', "[" * 1000])
@@ -94,8 +113,9 @@ def test_a_damaged_list_is_no_list(tmp_path: Path, damage: str) -> None:
     out = tmp_path / "out"
     write(out, vocab_txt="1", notes_txt="1")
     (out / WRITTEN).write_text(damage)
-    write(out, vocab_txt="2")
-    assert tree(out) == {"vocab.txt": "2", "notes.txt": "1"}
+    with pytest.raises(UserError, match=r"vocab\.txt is not a file that glassbert wrote there"):
+        write(out, vocab_txt="2")
+    assert tree(out) == {"vocab.txt": "1", "notes.txt": "1"}
 
 
 @pytest.mark.parametrize("room", [0, 1, 700, 1500])
@@ -111,7 +131,11 @@ def test_a_full_disk_leaves_the_old_folder_whole(
         full.fill(room)
 
         def replace() -> None:
-            with new_folder(out, overwrite=True) if kind is new_folder else new_files(out) as new:
+            with (
+                new_folder(out, overwrite=True)
+                if kind is new_folder
+                else new_files(out, overwrite=True) as new
+            ):
                 for name in ("a.json", "b.json"):
                     with (new / name).open("w") as file:
                         file.write("2" * (1000 if name == "a.json" else 2000))
@@ -124,7 +148,7 @@ def test_a_full_disk_leaves_the_old_folder_whole(
 
 def test_files_move_in_together(tmp_path: Path) -> None:
     write(tmp_path / "out", a_json="1", b_json="1", c_json="1")
-    with new_files(tmp_path / "out") as new:
+    with new_files(tmp_path / "out", overwrite=True) as new:
         (new / "a.json").write_text("2")
         (new / "b.json").write_text("2")
         assert tree(tmp_path / "out")["a.json"] == "1"
@@ -179,13 +203,49 @@ def test_a_place_below_a_file_is_refused(tmp_path: Path) -> None:
         check_folder(tmp_path / "file")
 
 
-def test_only_a_file_of_the_same_kind_is_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "a.npy"
-    check_kind(path, b"NUMPY", "an array")
+def test_files_that_are_moved_in_replace_only_ours_and_only_when_asked(tmp_path: Path) -> None:
+    def move_in(name: str, *, overwrite: bool) -> None:
+        with new_files(tmp_path / "out", overwrite=overwrite) as new:
+            (new / name).write_text("new")
+
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "theirs.txt").write_text("old")
+    move_in("ours.txt", overwrite=False)
+    move_in("more.txt", overwrite=False)
+    with pytest.raises(UserError, match=r"holds ours\.txt; name another folder, or replace it"):
+        move_in("ours.txt", overwrite=False)
+    for name in ("ours.txt", "more.txt"):
+        move_in(name, overwrite=True)
+    with pytest.raises(UserError, match=r"theirs\.txt is not a file that glassbert wrote there"):
+        move_in("theirs.txt", overwrite=True)
+    assert tree(tmp_path / "out") == {"theirs.txt": "old", "ours.txt": "new", "more.txt": "new"}
+
+
+FOREIGN = {
+    HTML: b'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>glassbert</title>',
+    SVG: b'<svg xmlns="http://www.w3.org/2000/svg"><metadata>inkscape</metadata></svg>',
+    JSON: b'{"name": "package", "generator": "glassbert"}',
+    TRACE: b"\x20\0\0\0\0\0\0\0" + b'{"__metadata__": {"format": "pt"}}',
+    ARRAY: b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1), }",
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN, ids=lambda kind: kind.name)
+def test_a_file_of_the_same_kind_without_our_mark_is_not_replaced(kind: Kind, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    check_ours(path, kind, overwrite=False)
     path.touch()
-    check_kind(path, b"NUMPY", "an array")
-    path.write_bytes(b"NUMPY and more")
-    check_kind(path, b"NUMPY", "an array")
-    path.write_bytes(b"NUMB")
-    with pytest.raises(UserError, match="is there and is not an array; name another file"):
-        check_kind(path, b"NUMPY", "an array")
+    check_ours(path, kind, overwrite=True)
+    with pytest.raises(UserError, match="exists; name another file, or replace it"):
+        check_ours(path, kind, overwrite=False)
+    path.write_bytes(FOREIGN[kind])
+    with pytest.raises(UserError, match=f"is not {kind.name} that glassbert wrote; name another file"):
+        check_ours(path, kind, overwrite=True)
+
+
+@pytest.mark.parametrize("deep", ["a/b/c", "out"])
+def test_folders_made_for_an_output_that_fails_are_removed(deep: str, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    with pytest.raises(UserError, match="bad"), new_folder(tmp_path / "here" / deep):
+        raise UserError("bad")
+    assert [path.name for path in tmp_path.rglob("*")] == ["here"]

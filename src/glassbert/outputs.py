@@ -1,15 +1,18 @@
 """What a write may touch: never what is read, never a file that is not ours.
 
-Every function that writes for a user calls `check_folder`, `check_files` or `check_kind` before it starts to
-work. A folder that is replaced keeps the files in it that glassbert did not write: `.glassbert-files.json`
-lists those that it did.
+Every function that writes for a user calls `check_folder`, `check_files`, `check_new` or `check_ours` before
+it starts to work. A file that may be replaced is one of ours: each kind has a mark at its beginning. A folder
+that is replaced keeps the files in it that glassbert did not write: `.glassbert-files.json` lists those that
+it did.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from fnmatch import fnmatch
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from glassbert.errors import ModelError, UserError
@@ -20,8 +23,7 @@ WRITTEN = ".glassbert-files.json"
 """The files of a folder that we wrote."""
 _VOCABULARY = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 _WEIGHTS = ("model*.safetensors", "pytorch_model*.bin", "bert_model.ckpt.*", "model.bin")
-# Folders without a list are those of other programs and of older versions. If a new folder has the file named
-# first, these of the old one are of the same kind, and would be read together with it: they are replaced.
+# If a new folder has the file named first, these of an old one would be read together with it.
 _OF_ONE_KIND = {
     "config.json": (
         *_VOCABULARY,
@@ -42,8 +44,37 @@ _OF_ONE_KIND = {
     "manifest.json": ("shard-*", "held-out/*", "progress.json"),
 }
 
-HTML, SVG, JSON = b"<!doctype html>", b"<svg", b"{"
-"""How the files of these kinds begin that we write."""
+GENERATOR = "glassbert"
+"""What the pages, plots and JSON files that we write say of where they are from."""
+ARRAY_HEADER = 1974
+"""Bytes of the header of an array. Numpy's format has no place for a mark, but room for spaces: this many are
+ours, as nobody else needs them."""
+ARRAY_START = b"\x93NUMPY\x01\x00" + ARRAY_HEADER.to_bytes(2, "little")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file that we write, which may replace another one of the same kind and nothing else."""
+
+    name: str
+    beginning: re.Pattern[bytes]
+    """What only files of ours begin with."""
+
+
+HTML = Kind(
+    "a page",
+    re.compile(
+        rb'<!doctype html>\n<html lang="\w+"><head><meta charset="utf-8">'
+        rb'<meta name="generator" content="glassbert">'
+    ),
+)
+SVG = Kind("a plot", re.compile(rb"<svg [^>]*><metadata>glassbert</metadata>"))
+JSON = Kind("a JSON file", re.compile(rb'\{\s*"generator": "glassbert"'))
+TRACE = Kind("a trace", re.compile(rb'.{8}\{"__metadata__": \{"format": "np", "glassbert\.trace"', re.DOTALL))
+ARRAY = Kind("an array", re.compile(re.escape(ARRAY_START)))
+VOCABULARY = Kind("a vocabulary", re.compile(rb"\[PAD\]\n"))  # its format has no place for a mark
+_LONGEST = 1024
+"""Bytes; no mark is longer."""
 
 Paths = Iterable[str | Path]
 
@@ -61,6 +92,8 @@ def check_folder(out: str | Path, reads: Paths = (), *, is_replaced: bool = True
     whole = real_path(out)
     if is_replaced and Path.cwd().is_relative_to(whole):
         raise UserError(f"{out} is or contains the current folder, which would be replaced; name another one")
+    if is_replaced and _listed(out) is None:  # it is of another program, or of an older version
+        check_unlisted(out, _fitting(out, chain(_OF_ONE_KIND, *_OF_ONE_KIND.values())))
     for path in _all(reads):
         if real_path(path).is_relative_to(whole):
             raise UserError(f"{out} contains {path}, which is read; name another folder to write to")
@@ -82,20 +115,13 @@ def check_files(files: Paths, reads: Paths = ()) -> None:
                 raise UserError(f"{file} would replace {path}, which is read; name another file")
 
 
-def check_new(file: str | Path, *, overwrite: bool, beginning: bytes = b"") -> None:
-    """Refuse to write over a file unless ``overwrite`` allows it, or into a folder that is not there.
-
-    Args:
-        beginning: How a file begins that may be overwritten; any may if not given.
-    """
+def check_new(file: str | Path, kind: Kind, *, overwrite: bool) -> None:
+    """Refuse a file as `check_ours` does, and one in a folder that is not there."""
     file = Path(file)
     check_replaceable(file)
-    if file.exists() and not overwrite:
-        raise UserError(f"{file} exists; name another file, or replace it: --force, overwrite=True")
+    check_ours(file, kind, overwrite=overwrite)
     if not file.parent.is_dir():
         raise UserError(f"{file}: {file.parent} is not a folder; create it first")
-    if beginning:
-        check_kind(file, beginning, f"a file that begins with {beginning.decode()}")
 
 
 def check_replaceable(file: str | Path) -> None:
@@ -107,35 +133,58 @@ def check_replaceable(file: str | Path) -> None:
         check_regular(file, error=UserError)
 
 
-def check_kind(file: str | Path, beginning: bytes, kind: str) -> None:
-    """Refuse to replace a file that does not begin as those that we write there.
-
-    Args:
-        kind: What such a file is called, for the message.
-    """
+def check_ours(file: str | Path, kind: Kind, *, overwrite: bool) -> None:
+    """Refuse to replace a file, unless ``overwrite`` allows it and the file has our mark or is empty."""
     file = Path(file)
     if not file.is_file():
         return
     with file.open("rb") as stream:
-        found = stream.read(len(beginning))
-    if found and found != beginning:
-        raise UserError(f"{file} is there and is not {kind}; name another file, or remove it")
+        found = stream.read(_LONGEST)
+    if found and not kind.beginning.match(found):
+        raise UserError(
+            f"{file} exists and is not {kind.name} that glassbert wrote; name another file, or remove it"
+        )
+    if not overwrite:
+        raise UserError(f"{file} exists; name another file, or replace it: --force, overwrite=True")
 
 
 def keep_others(aside: Path, out: Path) -> None:
     """List the files of ``aside``, which will replace ``out``, and add those of ``out`` that are not ours."""
     new, old = set(_names(aside)) - {WRITTEN}, set(_names(out)) - {WRITTEN}
-    (aside / WRITTEN).write_text(json_text({"files": sorted(new)}, indent=0) + "\n", encoding="utf-8")
-    ours = _listed(out)
-    if ours is None:
-        patterns = [one for first, kind in _OF_ONE_KIND.items() if first in new for one in kind]
-        ours = {name for name in old if any(fnmatch(name, pattern) for pattern in patterns)}
-        ours |= old & new if ours else set()
-    for name in sorted(old - ours):
-        if (aside / name).exists():
-            raise UserError(f"{out / name} is not a file that glassbert wrote there; move it, then try again")
+    others = old - (_listed(out) or set())
+    of_one_kind = (one for first, kind in _OF_ONE_KIND.items() if first in new for one in kind)
+    check_unlisted(out, [*new, *_fitting(out, of_one_kind)])
+    _write_list(aside, new)
+    for name in sorted(others):
         (aside / name).parent.mkdir(parents=True, exist_ok=True)
         _link(out / name, aside / name)
+
+
+def list_more(aside: Path, folder: Path) -> None:
+    """List the files of ``aside``, which will be moved into ``folder``, beside those listed there."""
+    new = set(os.listdir(aside))
+    check_unlisted(folder, new)
+    _write_list(aside, new | (_listed(folder) or set()))
+
+
+def check_unlisted(folder: Path, names: Iterable[str]) -> None:
+    """Refuse to write into a folder that has files of these names which are not ours."""
+    listed = _listed(folder) or set()
+    for name in sorted(names):
+        if name not in listed and os.path.lexists(folder / name):
+            raise UserError(
+                f"{folder / name} is not a file that glassbert wrote there; move it, or name another folder"
+            )
+
+
+def _fitting(folder: Path, patterns: Iterable[str]) -> list[str]:
+    """Return the names of the files in a folder that fit one of the patterns."""
+    return [path.relative_to(folder).as_posix() for one in patterns for path in folder.glob(one)]
+
+
+def _write_list(folder: Path, names: Iterable[str]) -> None:
+    text = json_text({"files": sorted(names)}, indent=0) + "\n"
+    (folder / WRITTEN).write_text(text, encoding="utf-8")
 
 
 def _link(path: Path, to: Path) -> None:

@@ -7,13 +7,13 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.open_files import CONFIG, Limit, check_regular, read_regular, real_path
-from glassbert.outputs import check_folder, check_replaceable, keep_others
+from glassbert.outputs import check_folder, check_replaceable, keep_others, list_more
 from glassbert.parsing import MAX_PARTS, FormatError, json_text, parse_json
 from glassbert.signals import held, writing
 
@@ -51,21 +51,42 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def new_files(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder to write into; its files move into ``folder`` when all of them are complete."""
-    folder.mkdir(parents=True, exist_ok=True)
-    aside = _aside(folder / "files", "part")
+def parents_of(path: Path) -> Iterator[None]:
+    """Create the folders that ``path`` lies in; those that are new are removed on failure."""
+    missing = [parent for parent in path.absolute().parents if not parent.exists()]  # the innermost first
     try:
-        aside.mkdir()
-        with writing():
-            yield aside
-        _sync_files(aside)
-        with held():  # a vocabulary of which one half is new is worse than none
-            for path in aside.iterdir():
-                os.replace(path, folder / path.name)
-    finally:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
         with held():
-            shutil.rmtree(aside, ignore_errors=True)
+            for parent in missing:
+                with suppress(OSError):  # somebody else may have put something there
+                    parent.rmdir()
+        raise
+
+
+@contextmanager
+def new_files(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Yield an empty folder to write into; its files move into ``folder`` when all of them are complete."""
+    aside = _aside(folder / "files", "part")
+    with parents_of(aside):
+        try:
+            aside.mkdir()
+            with writing():
+                yield aside
+            old = [path.name for path in aside.iterdir() if (folder / path.name).exists()]
+            list_more(aside, folder)
+            if old and not overwrite:
+                raise UserError(
+                    f"{folder} holds {old[0]}; name another folder, or replace it: overwrite=True"
+                )
+            _sync_files(aside)
+            with held():  # a vocabulary of which one half is new is worse than none
+                for path in sorted(aside.iterdir()):  # the list first: a kill leaves no file without it
+                    os.replace(path, folder / path.name)
+        finally:
+            with held():
+                shutil.rmtree(aside, ignore_errors=True)
     sync_folder(folder)
 
 
@@ -76,17 +97,17 @@ def new_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
     out = real_path(out)  # a link stays a link; its target is replaced
     if out.is_dir() and any(out.iterdir()) and not overwrite:
         raise UserError(f"{out} is not empty; name another folder, or replace it: --force, overwrite=True")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    aside = _aside(out, "part")
-    try:
-        aside.mkdir()
-        with writing():
-            yield aside
-        put_in_place(aside, out)
-    except BaseException:
-        with held():
-            shutil.rmtree(aside, ignore_errors=True)
-        raise
+    with parents_of(out):
+        aside = _aside(out, "part")
+        try:
+            aside.mkdir()
+            with writing():
+                yield aside
+            put_in_place(aside, out)
+        except BaseException:
+            with held():
+                shutil.rmtree(aside, ignore_errors=True)
+            raise
 
 
 @contextmanager

@@ -9,12 +9,14 @@ from contextlib import redirect_stderr, redirect_stdout
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import glassbert as gb
 from glassbert.cli.app import build_app
 from glassbert.cli.main import main
-from helpers.every_verb import ALSO, ARGUMENTS, INPUTS, OUTPUTS, verbs, write_inputs
+from helpers.every_verb import ALSO, ARGUMENTS, INPUTS, NAMED_IN, OUTPUTS, verbs, write_inputs
 
 VERBS = {verb.name: verb for verb in verbs(build_app())}
 
@@ -29,8 +31,9 @@ def inputs(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that are attacked; no attack may change them, so one copy serves all."""
     folder = tmp_path_factory.mktemp("inputs") / "all"
     shutil.copytree(originals, folder)
-    recipe = (folder / "recipe.toml").read_text(encoding="utf-8")
-    (folder / "recipe.toml").write_text(recipe.replace(str(originals), str(folder)), encoding="utf-8")
+    for recipe in NAMED_IN:
+        text = (folder / recipe).read_text(encoding="utf-8").replace(str(originals), str(folder))
+        (folder / recipe).write_text(text, encoding="utf-8")
     return folder
 
 
@@ -106,7 +109,7 @@ def test_nothing_that_is_read_is_overwritten_or_deleted(
 def test_a_folder_with_one_input_in_it_is_not_replaced(
     name: str, arguments: list[str], output: str, originals: Path, tmp_path: Path
 ) -> None:
-    for number, word in enumerate(VERBS[name].reads(arguments)):
+    for number, word in enumerate(VERBS[name].named(arguments)):
         alone = tmp_path / str(number) / word
         alone.parent.mkdir(parents=True)
         copy = shutil.copytree if (originals / word).is_dir() else shutil.copyfile
@@ -167,42 +170,135 @@ def test_a_place_where_nothing_can_be_is_refused_in_one_line(
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]
 
 
-@pytest.mark.parametrize(
-    ("name", "output"),
-    [("trace", "html"), ("why", "html"), *(("lab", one) for one in ("html", "plot", "out"))],
-)
-def test_force_does_not_replace_a_file_of_another_kind(
+def write_foreign(folder: Path) -> dict[str, bytes]:
+    """Return a whole file of each kind that a verb writes, none of which is ours."""
+    array, tensors = folder / "foreign.npy", folder / "foreign.safetensors"
+    np.save(array, np.zeros((3, 2), np.float32))
+    save_file({"weight": np.ones(3)}, tensors, {"format": "pt"})
+    return {
+        "html": b'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>mine</title></head>',
+        "json": b'{\n  "name": "mine",\n  "versions": {"glassbert": "1"}\n}\n',
+        "svg": b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><style></style></svg>',
+        "png": b"\x89PNG\r\n\x1a\n" + bytes(40),
+        "txt": b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nmine\n",
+        "npy": array.read_bytes(),
+        "safetensors": tensors.read_bytes(),
+    }
+
+
+EVERY_OUTPUT = sorted({(name, output) for name, _, output in CASES} | {("demo", "out")})
+
+
+@pytest.mark.parametrize(("name", "output"), EVERY_OUTPUT)
+def test_force_does_not_replace_a_file_of_others_whatever_its_kind(
     name: str, output: str, originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "thesis").write_text("mine")
     given = [word.replace("@", f"{originals}/") for word in ARGUMENTS[name]]
-    assert main(VERBS[name].words(given, output, tmp_path / "thesis")) == 2
-    assert "is there and is not a file that begins with" in capsys.readouterr().err
-    assert (tmp_path / "thesis").read_text() == "mine"
+    foreign = write_foreign(tmp_path)
+    for kind, content in foreign.items():
+        path = tmp_path / f"{kind}{ENDINGS.get(name, '') if output == 'out' else ''}"
+        path.write_bytes(content)
+        assert main(VERBS[name].words(given, output, path)) == 2, kind
+        assert capsys.readouterr().err.count("\n") == 1
+        assert path.read_bytes() == content, kind
+    beside = tmp_path / "trace.json"
+    beside.write_bytes(foreign["json"])
+    if name == "trace" and output == "out":
+        assert main(VERBS[name].words(given, output, beside.with_suffix(".safetensors"))) == 2
+    assert (beside.read_bytes(), beside.with_suffix(".safetensors").exists()) == (foreign["json"], False)
+
+
+@pytest.mark.parametrize(
+    ("name", "output"), [one for one in EVERY_OUTPUT if one[1] in ("out", "destination")]
+)
+def test_force_does_not_replace_a_folder_of_others(
+    name: str, output: str, originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name in ENDINGS or name == "lab":
+        return  # they write a file
+    given = [word.replace("@", f"{originals}/") for word in ARGUMENTS[name]]
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    for file in (
+        "config.json",
+        "model.safetensors",
+        "vocab.txt",
+        "tokenizer.json",
+        "manifest.json",
+        "words.txt",
+    ):
+        (theirs / file).write_text("{}")
+    (theirs / "shard-00000.ids").write_text("mine")
+    before = tree(theirs)
+    assert main(VERBS[name].words(given, output, theirs)) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("glassbert: ")
+    assert tree(theirs) == before
+
+
+REPLACED = [("embed", "out"), ("trace", "out"), ("trace", "html"), ("why", "html"), ("evaluate", "report")]
+
+
+@pytest.mark.parametrize(("name", "output"), [*REPLACED, *(("lab", one) for one in ("html", "plot", "out"))])
+def test_force_replaces_a_file_that_we_wrote(
+    name: str, output: str, originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb, arguments = VERBS[name], ["waves"] if name == "lab" else ARGUMENTS[name]
+    given = [word.replace("@", f"{originals}/") for word in arguments]
+    out = tmp_path / f"ours{ENDINGS.get(name, '') if output == 'out' else ''}"
+    first = main([word for word in verb.words(given, output, out) if word != "--force"])
+    written = tree(tmp_path)
+    assert written
+    if verb.has_force:
+        assert main([word for word in verb.words(given, output, out) if word != "--force"]) == 2
+        assert "exists; name another file, or replace it: --force" in capsys.readouterr().err
+    assert main(verb.words(given, output, out)) == first
+    assert set(tree(tmp_path)) == set(written)
 
 
 def test_a_trace_in_python_does_not_replace_the_weights(inputs: Path) -> None:
     before, model = tree(inputs), gb.load(inputs / "bert")
-    with pytest.raises(gb.UserError, match="would replace"):
+    with pytest.raises(gb.UserError, match="is not a trace that glassbert wrote"):
         model.trace("a", out=inputs / "bert" / "model.safetensors", overwrite=True)
     assert tree(inputs) == before
 
 
-def test_an_array_does_not_take_the_place_of_another_file(
-    originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "a.npy").write_text("notes")
+def test_a_saved_array_is_one_that_numpy_reads(originals: Path, tmp_path: Path) -> None:
     given = [word.replace("@", f"{originals}/") for word in ARGUMENTS["embed"]]
-    assert main(["embed", *given, "--out", str(tmp_path / "a.npy")]) == 2
-    assert "is not a numpy array" in capsys.readouterr().err
-    assert (tmp_path / "a.npy").read_text() == "notes"
+    assert main(["embed", *given, "--out", str(tmp_path / "deep" / "a.npy")]) == 0
+    vectors = gb.load(originals / "bert").embed(["a b", "c d"])
+    for mode in (None, "r"):
+        np.testing.assert_allclose(np.load(tmp_path / "deep" / "a.npy", mmap_mode=mode), vectors, atol=1e-6)
+
+
+def test_python_saves_over_nothing_unless_asked(originals: Path, tmp_path: Path) -> None:
+    tokenizer, result = gb.Tokenizer.load(originals / "bert"), gb.lab("linear")
+    savers: dict[str, Callable[..., None]] = {
+        "vocab.txt": tokenizer.vocabulary.save,
+        "result.json": result.save,
+        "folder": tokenizer.save,
+    }
+    for name, save in savers.items():
+        save(tmp_path / name)
+        with pytest.raises(gb.UserError, match="replace it: "):
+            save(tmp_path / name)
+        save(tmp_path / name, overwrite=True)
+    (tmp_path / "theirs").mkdir()
+    for name in ("vocab.txt", "result.json", "theirs/tokenizer.json"):
+        (tmp_path / name).write_text("mine")
+    savers = {**savers, "theirs": tokenizer.save}
+    del savers["folder"]
+    for name, save in savers.items():
+        with pytest.raises(gb.UserError, match="that glassbert wrote"):
+            save(tmp_path / name, overwrite=True)
+    assert tree(tmp_path)["theirs/tokenizer.json"] == hashlib.sha256(b"mine").hexdigest()
 
 
 FORCED = [
     (verb.name, arguments)
     for verb in VERBS.values()
-    if verb.has_force and {"out", "destination"} & verb.paths and verb.name not in ("trace", "lab")
+    if verb.has_force and {"out", "destination"} & verb.paths and verb.name not in ("trace", "lab", "embed")
     for arguments in (ARGUMENTS.get(verb.name, []), *ALSO.get(verb.name, ()))
+    if "--from" not in arguments  # that is a run, which is resumed
 ]
 
 

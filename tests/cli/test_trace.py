@@ -25,7 +25,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     spoiled.encoder.layer[1].output.dense.weight.data[0, 0] = float("nan")
     save_oracle(spoiled, folder / "spoiled")
     save_oracle(make_oracle("BertModel"), folder / "longer")
-    small_tokenizer(75).save(folder / "longer")
+    small_tokenizer(75).save(folder / "longer", overwrite=True)
     return folder
 
 
@@ -104,8 +104,8 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "not JSON": (["tag", "a", "--target", '[{"start'], 2, "looks like JSON but is not"),
     "a target longer than the table": (["translator", "one.", "--target", "uno " * 60], 2, "reads 48"),
     "an ending that is not ours": (["plain", "a", "--out", "{}/t.bin"], 2, "ends in .safetensors"),
-    "an existing file": (["plain", "a", "--out", "{}/old.safetensors"], 2, "exists; name another file"),
-    "an existing page": (["plain", "a", "--html", "{}/old.html"], 2, "exists; name another file"),
+    "an existing file": (["plain", "a", "--out", "{}/old.safetensors"], 2, "that glassbert wrote"),
+    "an existing page": (["plain", "a", "--html", "{}/old.html"], 2, "that glassbert wrote"),
     "no such folder": (["plain", "a", "--out", "{}/no/t.safetensors"], 2, "is not a folder"),
 }
 

@@ -42,10 +42,10 @@ def test_a_page_is_written_once(folder: Path, tmp_path: Path, capsys: pytest.Cap
     assert "&lt;" in html
     assert "<b>" not in html
     assert 'style="--s:1.000"' in html
-    page.write_text("<!doctype html>kept")
+    page.write_text(f"{html}kept", encoding="utf-8")
     assert main(command) == 2
-    assert f"{page} exists" in capsys.readouterr().err
-    assert page.read_text() == "<!doctype html>kept"
+    assert f"{page} exists; name another file" in capsys.readouterr().err
+    assert page.read_text(encoding="utf-8") == f"{html}kept"
     assert main([*command, "--force"]) == 0
     assert page.read_text(encoding="utf-8") == html
 

@@ -134,7 +134,7 @@ def tokenizer_door(name: str) -> Door:
         return byte_cases(data) if name == "vocab.txt" else json_cases(json.loads(data))
 
     def use(data: bytes, out: Path) -> None:
-        small_tokenizer().save(out / "model")
+        small_tokenizer().save(out / "model", overwrite=True)
         (out / "model" / name).write_bytes(data)
         Tokenizer.load(out / "model").encode("a b, \u4eca\u5929", "c" * 200)
 

@@ -67,10 +67,24 @@ ARGUMENTS: dict[str, list[str]] = {
     "open": [],
 }
 # What else a verb can be asked to read.
+_TAUGHT = ["--train", "@rows.tsv", "--teacher", "@classifier", "--unlabelled", "@texts.jsonl", *_TRAINED]
 ALSO = {
     "evaluate": (["@translator", "@pairs.tsv"], ["@bert", "@corpus"]),
-    "vocab extend": (["@vocabulary", "--words", "@words.txt"],),
+    "vocab extend": (
+        ["@vocabulary", "--words", "@words.txt"],
+        ["@bert", "--from", "@text.txt", "--components", "@components.txt"],
+    ),
     "convert": (["@translator", "--to", "ctranslate2"],),
+    "pretrain": (["@recipe.toml", "--set", "data.corpus=@corpus", "--set", "model.start=@bert"],),
+    "train classify": (_TAUGHT, ["--recipe", "@classify.toml"]),
+    "words": (["@bert", "@words.txt", "--pairs", "@scores.tsv"],),
+    "embed": (["@bert", "@folder"],),
+    "predict": (["@classifier", "@folder"],),
+}
+# What is read without being named on the command line.
+NAMED_IN = {
+    "recipe.toml": ("corpus", "bert"),
+    "classify.toml": ("bert", "rows.tsv", "dev.tsv"),
 }
 
 
@@ -90,9 +104,16 @@ def write_inputs(folder: Path) -> Path:
         "pairs.csv": "text_a,text_b,label\n" + "a,b,x\nc,d,y\n" * 4,
         "tags.jsonl": '{"text": "a b", "spans": [{"start": 0, "end": 1, "label": "X"}]}\n' * 6,
         "answers.jsonl": '{"question": "a", "context": "b c", "answer": "b", "answer_start": 0}\n' * 6,
+        "texts.jsonl": '{"text": "a b"}\n{"text": "c d"}\n',
+        "components.txt": "好\t女子\n今\t人\n",
+        "scores.tsv": "ab\tqueue\t3\n今\t天\t7\nab\t天\t1\n",
+        "folder/one.txt": "a b\nc d\n",
+        "classify.toml": f'[data]\ntrain = "{folder / "rows.tsv"}"\ndev = "{folder / "dev.tsv"}"\n'
+        f'[model]\nstart = "{folder / "bert"}"\n[train]\nsteps = 1\nlog_every = 1\n',
         "recipe.toml": f'[data]\ncorpus = "{folder / "corpus"}"\n[model]\nstart = "{folder / "bert"}"\n'
         "[objective]\nmax_length = 40\n[train]\nsteps = 1\nlog_every = 1\n",
     }
+    (folder / "folder").mkdir()
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     write_tsv(folder / "pairs.tsv", sentence_pairs(30))
@@ -116,14 +137,21 @@ class Verb:
         return sorted(self.paths & OUTPUTS)
 
     @staticmethod
-    def reads(arguments: list[str]) -> list[str]:
+    def named(arguments: list[str]) -> list[str]:
         """Return the names in the fixture folder that the arguments hold."""
         return sorted({word.partition("@")[2] for word in arguments if "@" in word})
+
+    def reads(self, arguments: list[str]) -> list[str]:
+        """Return the names in the fixture folder that the verb reads, those in recipes included."""
+        named = self.named(arguments)
+        return sorted({*named, *(inner for name in named for inner in NAMED_IN.get(name, ()))})
 
     def words(self, arguments: list[str], output: str, path: Path) -> list[str]:
         """Return the command that writes ``output`` to ``path``."""
         given = [str(path)] if output in self.positional else [f"--{output}", str(path)]
-        return [*self.name.split(), *arguments, *given, *(["--force"] if self.has_force else [])]
+        is_resumed = any(word.endswith("/folder") for word in arguments)  # and never replaced
+        force = ["--force"] if self.has_force and not is_resumed else []
+        return [*self.name.split(), *arguments, *given, *force]
 
 
 def verbs(app: cyclopts.App, before: tuple[str, ...] = ()) -> Iterator[Verb]:

@@ -14,9 +14,9 @@ from glassbert.cli.options import read_options
 from glassbert.cli.output import InputSource, print_json, print_remarks, progress_bar, remark
 from glassbert.errors import UserError
 from glassbert.model_names import model_folder
-from glassbert.outputs import check_files, check_kind
+from glassbert.outputs import ARRAY, ARRAY_HEADER, ARRAY_START, check_files, check_ours
 from glassbert.ranges import COUNT_OR_NONE
-from glassbert.storage import new_file
+from glassbert.storage import new_file, parents_of
 from glassbert.text.portions import grouped
 from glassbert.text.truncate import Keep
 
@@ -34,7 +34,9 @@ def embed(
     /,
     *,
     keep: Keep = "head",
+    prompt_name: str | None = None,
     out: Path | None = None,
+    force: bool = False,
     to: Literal["jsonl", "parquet"] | None = None,
     format: str | None = None,
     skip_bad: Annotated[int, Parameter(validator=COUNT_OR_NONE)] = 0,
@@ -50,8 +52,11 @@ def embed(
         source: File of texts, one per line or JSON objects with "text"; - is stdin. Or a folder of files, or
             a parquet file: each gets a file of results in --out, and a run that was killed resumes.
         keep: Which part of a text that is too long stays.
+        prompt_name: Which prompt of a sentence-transformers folder to put before each text, such as query;
+            its default one when not given.
         out: Write all vectors as one numpy array (.npy) instead of printing them; for a folder, the folder
             of the results.
+        force: Replace the array of --out if it exists.
         to: For a folder: write JSON lines or parquet; jsonl when not given.
         format: For a folder: the format of its files; detected when not given.
         skip_bad: For a folder: bad rows that are allowed; more end in exit code 3. Each keeps its place.
@@ -63,34 +68,41 @@ def embed(
         spread.check_unused()
         if to or format or skip_bad or set_:
             raise UserError("--to, --format, --skip-bad and --set are for a folder of files; leave them out")
-        _embed_lines(model, source, out, keep, where, json=json)
+        if out is not None:
+            _check_array(out, [model_folder(model), *([] if source == "-" else [source])], force)
+        _embed_lines(model, source, out, keep, prompt_name, where, json=json)
         return
+    if force:
+        raise UserError("--force is for an array; results of a folder are resumed, leave it out")
     from glassbert.bulk.api import embed_files
 
     if out is None:
         raise UserError(f"{source}: name the folder of the results with --out FOLDER")
     options = read_options(set_, format, skip_bad)
-    settings = {"keep": keep, "to": to or "jsonl", "options": options, **spread.engine_settings(where)}
+    settings = {"keep": keep, "prompt_name": prompt_name, "to": to or "jsonl", "options": options}
     with shown_progress("embedding") as on_progress:
-        result = embed_files(model, source, out, on_progress=on_progress, **settings)
+        result = embed_files(
+            model, source, out, on_progress=on_progress, **settings, **spread.engine_settings(where)
+        )
     report_files(result, skip_bad, json=json)
 
 
 def _embed_lines(
-    model: str, source: str, out: Path | None, keep: Keep, where: DeviceOptions | None, *, json: bool
+    model: str,
+    source: str,
+    out: Path | None,
+    keep: Keep,
+    prompt_name: str | None,
+    where: DeviceOptions | None,
+    *,
+    json: bool,
 ) -> None:
     from glassbert.inference.loading import load
     from glassbert.inference.model import Model
 
-    if out is not None and out.suffix != ".npy":
-        raise UserError(f"--out {out}: expected a name that ends in .npy")
     texts = input_texts(source)  # before the model, which takes seconds
-    if out is not None:
-        check_files([out], [model_folder(model), *([] if source == "-" else [source])])
-        check_kind(out, b"\x93NUMPY", "a numpy array")
     loaded = load(model, Model, **place_of(where))
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
+    loaded.prompt(prompt_name)  # refuse an unknown name before anything is written
     print_remarks(loaded)
     if loaded.sentences is None:
         remark(f"{model} does not say how to pool; a text's vector is the mean over its tokens")
@@ -98,7 +110,7 @@ def _embed_lines(
     with nullcontext() if out is None else _vector_file(out) as append, progress_bar() as bar:
         task = bar.add_task("embedding", total=None)
         for batch in grouped(texts, max_items=CHUNK, max_characters=CHUNK_CHARACTERS):
-            embeddings = loaded.embed(batch, keep=keep)
+            embeddings = loaded.embed(batch, keep=keep, prompt_name=prompt_name)
             num_texts += len(batch)
             num_truncated += sum(embeddings.truncated)
             if append is not None:
@@ -110,6 +122,14 @@ def _embed_lines(
         remark(
             f"{num_truncated} of {num_texts} texts were longer than {loaded.max_length} tokens and were cut"
         )
+
+
+def _check_array(out: Path, reads: list[str | Path], force: bool) -> None:
+    """Refuse a file that is no array of ours, or is read, before any work."""
+    if out.suffix != ".npy":
+        raise UserError(f"--out {out}: expected a name that ends in .npy")
+    check_files([out], reads)
+    check_ours(out, ARRAY, overwrite=force)
 
 
 def _print_embeddings(embeddings: "Embeddings", json: bool) -> None:
@@ -125,20 +145,18 @@ def _print_embeddings(embeddings: "Embeddings", json: bool) -> None:
 @contextmanager
 def _vector_file(path: Path) -> Iterator[Callable[[Any], None]]:
     """Yield a function that appends rows to a .npy file, so that none stays in memory."""
-    from numpy.lib.format import write_array_header_1_0
-
     num_rows, width = 0, 0
-    with new_file(path) as file:
+    with parents_of(path), new_file(path) as file:
 
         def write_header() -> None:
-            shape = (num_rows, width)
-            write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+            header = repr({"descr": "<f4", "fortran_order": False, "shape": (num_rows, width)})
+            file.write(ARRAY_START + header.encode().ljust(ARRAY_HEADER - 1) + b"\n")
 
         def append(rows: Any) -> None:
             nonlocal num_rows, width
             if not num_rows:
                 width = rows.shape[1]
-                write_header()  # numpy leaves room in it for any number of rows
+                write_header()  # with room for any number of rows
             file.write(rows.astype("<f4").tobytes())
             num_rows += len(rows)
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from glassbert.cli.output import print_json, remark
 from glassbert.errors import UserError
 from glassbert.glassbox.accounting_notes import Language
-from glassbert.glassbox.lab.catalogue import CATALOGUE
+from glassbert.glassbox.lab.catalogue import CATALOGUE, experiments
 from glassbert.model_names import model_folder
 from glassbert.outputs import HTML, JSON, SVG, check_files, check_new
 
@@ -33,6 +33,7 @@ def lab(
 ) -> None:
     """Run an experiment, or list them.
 
+
     Args:
         name: The experiment; without it, all are listed.
         set_: Change a setting, such as num_seeds=3 or model=FOLDER; may be given several times.
@@ -50,10 +51,9 @@ def lab(
         _list(claims=claims, language=lang, as_json=json)
         return
     settings = _settings(name, set_ or [])
-    beginnings = {html: HTML, plot: SVG, out: JSON}
-    for path, beginning in beginnings.items():
+    for path, kind in ((html, HTML), (plot, SVG), (out, JSON)):
         if path is not None:
-            check_new(path, overwrite=force, beginning=beginning)
+            check_new(path, kind, overwrite=force)
     reads = [model_folder(settings["model"])] if isinstance(settings.get("model"), str) else []
     check_files((path for path in (html, plot, out) if path is not None), reads)
     result = _result(name, settings, is_large=large, is_saved=saved)
@@ -63,7 +63,7 @@ def lab(
         if path is not None:
             _write(path, text(lang))
     if out is not None:
-        result.save(out)
+        result.save(out, overwrite=force)
     if json:
         print_json(result.to_json())
     else:
@@ -84,12 +84,12 @@ def _settings(name: str, changes: list[str]) -> dict[str, Any]:
 
 
 def _result(name: str, settings: dict[str, Any], *, is_large: bool, is_saved: bool) -> "Result":
-    from glassbert.glassbox.lab.experiment import lab, saved
+    from glassbert.glassbox.lab.experiment import lab, saved_result
 
     if is_saved:
         if settings or is_large:
             raise UserError("--saved shows a result as it was run; leave out --set and --large")
-        return saved(name)
+        return saved_result(name)
     return lab(name, **{"size": "large" if is_large else "small", **settings})
 
 
@@ -105,8 +105,8 @@ def _list(*, claims: bool, language: Language, as_json: bool) -> None:
         print_json([{"name": name, "question": question} for name, question in questions.items()])
         return
     width = max(map(len, CATALOGUE))
-    for name, entry in CATALOGUE.items():
-        print(f"{name:<{width}}  {entry.question.in_language(language)}")
+    for name, question in experiments(language).items():
+        print(f"{name:<{width}}  {question}")
 
 
 def _write(path: Path, text: str) -> None:

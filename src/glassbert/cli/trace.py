@@ -110,7 +110,7 @@ def _check_new(model: str, out: Path | None, html: Path | None, force: bool) -> 
         checked_path(out, overwrite=force)
         written += [out, json_beside(out)]
     if html is not None:
-        check_new(html, overwrite=force, beginning=HTML)
+        check_new(html, HTML, overwrite=force)
     check_files(written, [model_folder(model)])
 
 

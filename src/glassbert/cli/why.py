@@ -72,7 +72,7 @@ def why(
     options = options or WhyOptions()
     item = _item(text, pair, question, context)
     if html is not None:
-        check_new(html, overwrite=force, beginning=HTML)
+        check_new(html, HTML, overwrite=force)
         check_files([html], [model_folder(model), *([] if options.data is None else [options.data])])
     loaded = load(model, Model, **place_of(where))
     print_remarks(loaded)

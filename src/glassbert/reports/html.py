@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
+from glassbert.outputs import GENERATOR
 from glassbert.reports.markup import Markup, tag
 
 # A longer table scrolls in a box of its own.
@@ -29,6 +30,7 @@ def document(
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
+        tag("meta", name="generator", content=GENERATOR),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", http_equiv="Content-Security-Policy", content=policy),

@@ -10,7 +10,7 @@ from glassbert.metrics.baselines import Baselines
 from glassbert.metrics.calibration import Calibration
 from glassbert.metrics.comparison import Comparison
 from glassbert.metrics.thresholds import Acceptance, ThresholdCurve
-from glassbert.outputs import check_files, check_kind
+from glassbert.outputs import HTML, check_files, check_ours
 from glassbert.reports.html import columns, definitions, document, figure, section, table
 from glassbert.reports.markup import Markup, tag
 from glassbert.reports.mistakes import mistakes_section
@@ -38,10 +38,9 @@ def write_report(path: str | Path, evaluation: Evaluation, *, run: str | Path | 
 
 
 def check_report_file(path: str | Path, reads: Iterable[str | Path] = ()) -> None:
-    """Refuse a report that would replace what is read, or a file that is not a report."""
+    """Refuse a report that would replace what is read, or a file that is not a page of ours."""
     check_files([path], reads)
-    beginning = document("", Markup(""), ()).partition("<title>")[0]
-    check_kind(path, beginning.encode("utf-8"), "a report")
+    check_ours(path, HTML, overwrite=True)
 
 
 def page(evaluation: Evaluation) -> str:

@@ -88,7 +88,7 @@ def extend_tokenizer(
             )
         tokenizer = Tokenizer.load(tokenizer)
     plan = plan_extension(tokenizer, words)
-    Tokenizer(plan.vocabulary, **asdict(tokenizer.settings)).save(out)
+    Tokenizer(plan.vocabulary, **asdict(tokenizer.settings)).save(out, overwrite=overwrite)
     return plan
 
 

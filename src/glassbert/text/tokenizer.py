@@ -30,8 +30,8 @@ class TextTokenizer(Protocol):
     def load(cls, folder: str | Path) -> Self:
         """Read the tokenizer of a model folder."""
 
-    def save(self, folder: str | Path) -> None:
-        """Write the files that `load` reads."""
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the files that `load` reads; with ``overwrite``, in the place of those saved there."""
 
 
 def for_engine(texts: Sequence[str]) -> list[str]:

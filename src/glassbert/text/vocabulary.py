@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.open_files import read_regular
+from glassbert.outputs import VOCABULARY, check_new
 from glassbert.storage import write_atomically
 from glassbert.text.files import decoded_lines
 
@@ -65,8 +66,13 @@ class Vocabulary:
         _check(lines, str(path))
         return cls(tuple(lines))
 
-    def save(self, path: str | Path) -> None:
-        """Write the `vocab.txt`."""
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the `vocab.txt`.
+
+        Args:
+            overwrite: Replace a vocabulary that exists.
+        """
+        check_new(path, VOCABULARY, overwrite=overwrite)
         write_atomically(Path(path), self._file_bytes)
 
     def __len__(self) -> int:

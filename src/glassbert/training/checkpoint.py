@@ -15,6 +15,7 @@ from glassbert.errors import ModelError, RunFailed
 from glassbert.interop.safetensors_file import SafetensorsFile
 from glassbert.interop.weights import save_tensors
 from glassbert.model.sharded import full
+from glassbert.outputs import WRITTEN
 from glassbert.storage import is_disk_full, new_folder, read_json, sha256_of, write_json
 from glassbert.training.processes import like
 from glassbert.typed import record_from
@@ -71,7 +72,7 @@ def save_checkpoint(run: Path, snapshot: Snapshot, write_model: Callable[[Path],
         write_model(folder)
         save_tensors(snapshot.tensors, folder / TRAINING)
         write_json(folder / PROGRESS, asdict(snapshot.progress))
-        files = sorted(file for file in folder.rglob("*") if file.is_file())
+        files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != WRITTEN)
         sums = {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
         write_json(folder / MANIFEST, {"sha256": sums})
     for old in checkpoints(run)[:-keep]:

@@ -99,7 +99,7 @@ def initial(*names: str) -> Callable[[Path], None]:
 def longer_vocabulary(folder: Path) -> None:
     from helpers.oracles import small_tokenizer
 
-    small_tokenizer(75).save(folder)
+    small_tokenizer(75).save(folder, overwrite=True)
 
 
 def cut_file(folder: Path) -> None:

@@ -102,9 +102,14 @@ def test_a_selection_of_nothing_is_refused(options: dict, tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", ["a.safetensors", "a.json"])
 def test_files_that_exist_are_not_replaced_unasked(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("mine")
-    with pytest.raises(gb.UserError, match="exists; name another file"):
-        bert().trace("a b", out=tmp_path / "a.safetensors")
+    for overwrite in (False, True):
+        with pytest.raises(gb.UserError, match="that glassbert wrote; name another file"):
+            bert().trace("a b", out=tmp_path / "a.safetensors", overwrite=overwrite)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {name: "mine"}
+    (tmp_path / name).unlink()
+    bert().trace("a b", out=tmp_path / "a.safetensors")
+    with pytest.raises(gb.UserError, match="exists; name another file"):
+        bert().trace("c d", out=tmp_path / "a.safetensors")
     bert().trace("a b", out=tmp_path / "a.safetensors", overwrite=True)
     assert gb.Trace.load(tmp_path / "a.safetensors").tokens[1] == "a"
 

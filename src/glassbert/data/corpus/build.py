@@ -160,7 +160,7 @@ def _build(
 
 def _start(folder: Path, plan: Manifest, tokenizer: Tokenizer, overwrite: bool) -> "_Side":
     progress = resume(folder, plan, overwrite=overwrite)
-    tokenizer.save(folder)
+    tokenizer.save(folder, overwrite=True)  # it is there if the build is resumed
     progress.save(folder)
     return _Side(folder, tokenizer, progress)
 

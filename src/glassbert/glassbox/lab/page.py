@@ -6,6 +6,7 @@ from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.result import Bars, Lines, Plot, Result, Table
 from glassbert.glassbox.lab.show import HEADINGS, VERDICTS, cells
 from glassbert.glassbox.lab.words import Text, said
+from glassbert.outputs import GENERATOR
 from glassbert.reports.html import definitions, document, figure, section, style, table
 from glassbert.reports.markup import Markup, tag
 from glassbert.reports.plots import HEIGHT, WIDTH, Bar, Series, bars, lines, matrix
@@ -27,6 +28,7 @@ def as_svg(result: Result, language: Language) -> str:
     height = _PLOT_HEIGHT * len(placed)
     return tag(
         "svg",
+        tag("metadata", GENERATOR),
         tag("style", style()),
         tag("rect", width=WIDTH, height=height, style="fill: var(--card)"),
         *placed,

@@ -12,6 +12,7 @@ from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.estimate import Estimate, Verdict
 from glassbert.glassbox.lab.words import Text, Words
 from glassbert.open_files import DOCUMENT
+from glassbert.outputs import GENERATOR, JSON, check_new
 from glassbert.storage import read_json, write_json
 from glassbert.typed import fits
 
@@ -176,14 +177,20 @@ class Result(Report):
         """Return the result as JSON; texts are objects with "en" and "zh"."""
         return _encoded(self)
 
-    def save(self, path: str | Path) -> None:
-        """Write the result as a JSON file, which `read_result` reads."""
-        write_json(Path(path), self.to_json())
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the result as a JSON file, which `read_result` reads.
+
+        Args:
+            overwrite: Replace a result that was saved there.
+        """
+        check_new(path, JSON, overwrite=overwrite)
+        write_json(Path(path), {"generator": GENERATOR, **self.to_json()})
 
 
 def read_result(path: str | Path) -> Result:
     """Read a result that `Result.save` wrote."""
     content = read_json(Path(path), limit=DOCUMENT)
+    content.pop("generator", None)
     try:
         result = Result(**{name: _decoded(value) for name, value in content.items()})
     except (KeyError, TypeError) as error:

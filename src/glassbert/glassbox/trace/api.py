@@ -16,6 +16,7 @@ from glassbert.glassbox.trace.trace import (
     fingerprint,
     json_beside,
     metadata_of,
+    write_beside,
 )
 from glassbert.glassbox.trace.translator_subject import translator_subject
 from glassbert.glassbox.twin import twin
@@ -27,7 +28,7 @@ from glassbert.messages import Log, to_stderr
 from glassbert.model.torch_state import in_own_state
 from glassbert.outputs import check_files
 from glassbert.parsing import json_text, parse_json
-from glassbert.storage import new_file, write_json
+from glassbert.storage import new_file
 
 LARGE = 1 << 28
 """Bytes from which on the size of a trace is reported before it is recorded."""
@@ -85,7 +86,7 @@ def trace(
         record(
             subject, TensorFile(file, info.stored, metadata_of(info)), info.stored, grad=grad, weights=weights
         )
-    write_json(json_beside(path), asdict(info))
+    write_beside(path, info)
     return Trace(info, StoredTensors(path))
 
 

@@ -17,7 +17,7 @@ from glassbert.glassbox.trace.record import GRAD
 from glassbert.glassbox.trace.storage import Array, Slot, StoredTensors, TensorFile
 from glassbert.glassbox.trace.subject import Reading, Weights, no_such_name
 from glassbert.glassbox.trace.words import WORDS, Language
-from glassbert.outputs import HTML, check_new
+from glassbert.outputs import GENERATOR, HTML, JSON, TRACE, check_new
 from glassbert.parsing import FormatError, json_text, parse_json
 from glassbert.storage import new_file, write_atomically, write_json
 from glassbert.typed import record_from
@@ -175,7 +175,7 @@ class Trace:
         """
         if language not in WORDS:
             raise UserError(f"language={language!r}; expected one of {', '.join(WORDS)}")
-        check_new(path, overwrite=overwrite, beginning=HTML)
+        check_new(path, HTML, overwrite=overwrite)
         write_atomically(Path(path), page(self, language).encode("utf-8"))
 
     def _repr_html_(self) -> str:
@@ -192,7 +192,7 @@ class Trace:
             stored = TensorFile(file, self.info.stored, metadata_of(self.info))
             for name in self._slots:
                 stored.put(name, self[name])
-        write_json(json_beside(path), self.to_json())
+        write_beside(path, self.info)
 
     @classmethod
     def load(cls, path: str | Path) -> "Trace":
@@ -250,13 +250,18 @@ def json_beside(path: str | Path) -> Path:
     return Path(path).with_suffix(".json")
 
 
+def write_beside(path: Path, info: TraceInfo) -> None:
+    """Write the JSON of a trace."""
+    write_json(json_beside(path), {"generator": GENERATOR, **asdict(info)})
+
+
 def checked_path(path: str | Path, *, overwrite: bool) -> Path:
     """Return where to write a trace; refuse a wrong name and files that exist."""
     path = Path(path)
     if path.suffix != ".safetensors":
         raise UserError(f"{path}: expected a name that ends in .safetensors")
-    for one in (path, json_beside(path)):
-        check_new(one, overwrite=overwrite)
+    check_new(path, TRACE, overwrite=overwrite)
+    check_new(json_beside(path), JSON, overwrite=overwrite)
     return path
 
 

@@ -142,7 +142,7 @@ class Explanation:
 
     def save_html(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the page to a file."""
-        check_new(path, overwrite=overwrite, beginning=HTML)
+        check_new(path, HTML, overwrite=overwrite)
         write_atomically(Path(path), self.to_html().encode("utf-8"))
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ DEFAULT_MAX_LENGTH = 512
 _ENGINE, _CONFIG = "tokenizer.json", "tokenizer_config.json"
 
 
-def write_subwords(folder: str | Path, engine_json: str, *, max_length: int) -> None:
+def write_subwords(folder: str | Path, engine_json: str, *, max_length: int, overwrite: bool) -> None:
     """Write the files; ``engine_json`` is the engine's own form, which holds pieces and merges."""
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -23,7 +23,7 @@ def write_subwords(folder: str | Path, engine_json: str, *, max_length: int) -> 
         "eos_token": END,
         "unk_token": UNKNOWN,
     }
-    with new_files(Path(folder)) as aside:
+    with new_files(Path(folder), overwrite=overwrite) as aside:
         write_atomically(aside / _ENGINE, engine_json.encode("utf-8") + b"\n")
         write_json(aside / _CONFIG, config)
 

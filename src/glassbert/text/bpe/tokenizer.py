@@ -94,9 +94,13 @@ class SubwordTokenizer:
         pieces, merges, max_length = read_subwords(folder)
         return cls(pieces, merges, max_length=max_length)
 
-    def save(self, folder: str | Path) -> None:
-        """Write the files from which `load` and transformers make this vocabulary again."""
-        write_subwords(folder, self._engine_json(), max_length=self.max_length)
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the files from which `load` and transformers make this vocabulary again.
+
+        Args:
+            overwrite: Replace a vocabulary that was saved there.
+        """
+        write_subwords(folder, self._engine_json(), max_length=self.max_length, overwrite=overwrite)
 
     def ids_of(self, text: str) -> list[int]:
         """Return the pieces of ``text``, without specials."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from glassbert.errors import ModelError, UserError
 from glassbert.open_files import CONFIG, DOCUMENT, Limit
-from glassbert.outputs import check_files
+from glassbert.outputs import check_files, check_unlisted
 from glassbert.storage import new_files, read_json, write_atomically, write_json
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.wordpiece.dead_rows import dead_pieces
@@ -22,6 +22,7 @@ from glassbert.typed import shown, typed
 
 _VOCABULARY, _CONFIG, _ENGINE = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
 _SPECIALS = "special_tokens_map.json"
+_FILES = (_VOCABULARY, _ENGINE, _CONFIG, _SPECIALS)
 _MODEL_FILES = ("config.json", "bert_config.json", "model.safetensors", "pytorch_model.bin")
 _SPECIAL_KEYS = dict(
     zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS, strict=True)
@@ -78,13 +79,14 @@ def check_replaceable(out: str | Path, *, overwrite: bool, reads: Iterable[str |
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; name a folder to write to")
-    check_files((out / name for name in (_VOCABULARY, _ENGINE, _CONFIG, _SPECIALS)), reads)
+    check_files((out / name for name in _FILES), reads)
+    if holds_model(out):
+        raise UserError(f"{out} holds a model, which another vocabulary would spoil; name another folder")
+    check_unlisted(out, _FILES)
     if not overwrite and any((out / name).exists() for name in (_VOCABULARY, _ENGINE)):
         raise UserError(
             f"{out} holds a vocabulary; name another folder, or replace it: --force, overwrite=True"
         )
-    if holds_model(out):
-        raise UserError(f"{out} holds a model, which another vocabulary would spoil; name another folder")
 
 
 def holds_model(folder: str | Path) -> bool:
@@ -93,7 +95,12 @@ def holds_model(folder: str | Path) -> bool:
 
 
 def write_folder(
-    folder: str | Path, vocabulary: Vocabulary, settings: TokenizerSettings, engine_json: str
+    folder: str | Path,
+    vocabulary: Vocabulary,
+    settings: TokenizerSettings,
+    engine_json: str,
+    *,
+    overwrite: bool,
 ) -> None:
     """Write `vocab.txt` and the three files that transformers reads beside it."""
     config = {
@@ -105,7 +112,7 @@ def write_folder(
         "clean_up_tokenization_spaces": False,
         **_SPECIAL_KEYS,
     }
-    with new_files(Path(folder)) as aside:
+    with new_files(Path(folder), overwrite=overwrite) as aside:
         vocabulary.save(aside / _VOCABULARY)
         write_atomically(aside / _ENGINE, engine_json.encode("utf-8") + b"\n")
         write_json(aside / _CONFIG, config)

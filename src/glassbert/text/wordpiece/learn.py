@@ -167,7 +167,7 @@ def learn_vocabulary(
     )
     learned = _learn(counts, settings, on_progress)
     if out is not None:
-        learned.tokenizer.save(out)
+        learned.tokenizer.save(out, overwrite=overwrite)
     return learned
 
 

@@ -146,20 +146,24 @@ class Tokenizer:
         tokenizer.assumptions = assumptions
         return tokenizer
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the files from which `load` and transformers make this tokenizer again.
 
         A new folder appears with all of them or not at all.
+
+        Args:
+            overwrite: Replace a vocabulary that was saved there.
         """
         folder = Path(folder)
         if not folder.exists():
             with new_folder(folder) as aside:
-                self._write(aside)
+                self._write(aside, overwrite=False)
         else:
-            self._write(folder)
+            self._write(folder, overwrite=overwrite)
 
-    def _write(self, folder: Path) -> None:
-        write_folder(folder, self.vocabulary, self.settings, self._engine.to_str(pretty=True))
+    def _write(self, folder: Path, *, overwrite: bool) -> None:
+        engine_json = self._engine.to_str(pretty=True)
+        write_folder(folder, self.vocabulary, self.settings, engine_json, overwrite=overwrite)
 
     def encode(
         self,
