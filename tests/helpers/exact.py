@@ -34,13 +34,26 @@ def exact_pass(
         right: The piece that is right there; any will do where the loss is not looked at.
         weights: Other weights than those of the model.
     """
+    pieces = pieces_of(model_folder("demo"))
+    ids = exact_ids(text)
+    label = pieces.index(right) if right else 0
+    return exact_pass_of_ids(ids, ids.index(pieces.index("[MASK]")), label, weights)
+
+
+def exact_ids(text: str) -> list[int]:
+    """Return the ids that the built-in model reads."""
+    pieces = pieces_of(model_folder("demo"))
+    return [pieces.index(token) for token in gb.load("demo").trace(text).tokens]
+
+
+def exact_pass_of_ids(
+    ids: Sequence[int], place: int, label: int = 0, weights: dict[str, Array] | None = None
+) -> dict[str, Array]:
+    """Return every number of the built-in model's pass over ids; the token at ``place`` is predicted."""
     folder = model_folder("demo")
-    pieces, tokens = pieces_of(folder), gb.load("demo").trace(text).tokens
-    ids = [pieces.index(token) for token in tokens]
-    places, labels = [tokens.index("[MASK]")], [pieces.index(right) if right else 0]
     config = read_json(folder / "config.json")
     found: dict[str, Array] = numpy_networks.bert(
-        weights or weights_of(folder), config, ids, [0] * len(ids), places, labels, 0
+        weights or weights_of(folder), config, ids, [0] * len(ids), [place], [label], 0
     )
     return found
 

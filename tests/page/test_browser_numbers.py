@@ -10,8 +10,19 @@ import pytest
 
 import glassbert as gb
 from glassbert.model_names import model_folder
-from helpers.browsing import LANGUAGES, TEXT, needs_browser, opened, printed_by, show, shown
-from helpers.exact import exact_loss, exact_pass, pieces_of, weights_of
+from glassbert.page.examples import MASKED
+from helpers.browsing import (
+    LANGUAGES,
+    TEXT,
+    needs_browser,
+    opened,
+    output_of,
+    printed_by,
+    settle,
+    show,
+    shown,
+)
+from helpers.exact import exact_ids, exact_loss, exact_pass, exact_pass_of_ids, pieces_of, weights_of
 from helpers.numpy_networks import softmax
 from helpers.small_served import write_small
 from page.conftest import PageClient
@@ -52,6 +63,28 @@ def test_copied_python_computes_every_kind_of_figure(
         assert isclose(recorded, cell["value"], rel_tol=1e-6), step["name"]
         num_run += 1
     assert num_run >= 45
+
+
+def test_copied_python_computes_reasons_costs_experiments_and_verdicts(page: PageClient) -> None:
+    for method in ("gradients", "occlusion", "rollout", "heads", "layers", "lens"):
+        found = page.post("api/why", {"text": TEXT, "method": method}).json()
+        assert printed_by(found["python"]) == pytest.approx([part["value"] for part in found["parts"]]), (
+            method
+        )
+    for changes in ("", "&hidden_size=384&num_hidden_layers=2"):
+        found = page.get(f"api/params?source=bert-base{changes}").json()
+        costs = [
+            number
+            for one in found["costs"]
+            for number in (one["forward_flops_per_token"], one["length"] * one["training_bytes_per_token"])
+        ]
+        assert printed_by(found["python"]) == [found["total"], *costs]
+    found = page.post("api/lab", {"name": "saturation", "settings": {"scales": [1.0, 10.0]}}).json()
+    cells = [str(cell) for table in found["tables"] for row in table["rows"] for cell in row]
+    assert output_of(found["python"]).split() == cells
+    found = page.post("api/health", {}).json()
+    lines = [f"{one['state']} {one['check']} {one['finding']}" for one in found["verdicts"]]
+    assert output_of(found["python"]).splitlines() == lines
 
 
 @pytest.fixture(scope="module")
@@ -250,3 +283,110 @@ def test_every_loss_of_your_data_is_right_and_opens_the_text(
     loss = shown(tab.wait_for_selector(".gradients .total b").inner_text())
     assert isclose(loss, expected[worst], abs_tol=1e-5)
     tab.close()
+
+
+ON_SCREEN = """() => [...document.querySelectorAll('.stage')].map(
+    (stage) => [stage.dataset.step, [...stage.querySelectorAll('.number')].map((one) => one.textContent)])"""
+TABLE = """() => [...document.querySelectorAll('figure.matrix tbody td')].map((one) => one.textContent)"""
+
+
+def turn(tab: Any, place: str) -> None:
+    """Show another place of the page that is open, and wait for its numbers."""
+    tab.evaluate("(hash) => { location.hash = hash }", place)
+    settle(tab)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_digit_of_the_first_sentence_is_right(tab: Any, address: str, language: str) -> None:
+    text, _ = MASKED[language]
+    exact, ids = exact_pass(text), exact_ids(text)
+    tab.goto(address)
+    tab.evaluate(f"localStorage.setItem('language', '{language}')")
+    tab.reload()
+    best = 100 * np.sort(softmax(exact["head.mlm.logits"][0]))[::-1][:5]
+    assert numbers(tab, ".places .score") == pytest.approx(best.tolist(), abs=0.051)
+    num_compared = 0
+    for token in range(len(ids)):
+        turn(tab, f"#/flow?token={token}")
+        for name, row in tab.evaluate(ON_SCREEN):
+            if name in exact:
+                found = [shown(one) for one in row]
+                assert found == pytest.approx(exact[name][token, : len(row)].tolist(), abs=6e-5), name
+                num_compared += len(row)
+    assert num_compared >= len(ids) * 8 * 40
+    for layer, head in ((layer, head) for layer in range(4) for head in range(4)):
+        turn(tab, f"#/attention?layer={layer}&head={head}")
+        tab.click("figure.matrix button")  # numbers instead of colours
+        expected = exact[f"enc.{layer}.attn.probs"].reshape(-1, len(ids), len(ids))[head]
+        found = [shown(one) for one in tab.evaluate(TABLE)]
+        assert found == pytest.approx(expected.flatten().tolist(), rel=2e-3, abs=6e-5)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_reason_on_screen_is_right(tab: Any, address: str, language: str) -> None:
+    text, _ = MASKED[language]
+    ids, mask = exact_ids(text), pieces_of(model_folder("demo")).index("[MASK]")
+    place = ids.index(mask)
+    exact = exact_pass(text)
+    target = int(exact["head.mlm.logits"][0].argmax())
+
+    def score(changed: list[int]) -> float:
+        share = softmax(exact_pass_of_ids(changed, place)["head.mlm.logits"][0])[target]
+        return float(np.log(share / (1 - share)))
+
+    show(tab, address, "why", language, text=text, method="occlusion")
+    hidden = [[*ids[:at], mask, *ids[at + 1 :]] for at in range(1, len(ids) - 1) if at != place]
+    expected = [score(ids) - score(one) for one in hidden]
+    assert numbers(tab, ".worth .score") == pytest.approx(expected, abs=2e-4)
+    assert f"{score(ids):.4f}".replace("-", "\u2212") in tab.inner_text(".total")
+    flow = np.eye(len(ids))
+    for layer in range(4):
+        shares = exact[f"enc.{layer}.attn.probs"].reshape(-1, len(ids), len(ids)).mean(axis=0)
+        flow = (shares / 2 + np.eye(len(ids)) / 2) @ flow
+    assert numbers(tab, ".looked .score") == pytest.approx(flow[place].tolist(), abs=6e-5)
+    assert tab.query_selector(".looked .caution")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_costs_experiments_and_health_on_screen_are_right(tab: Any, address: str, language: str) -> None:
+    show(tab, address, "anatomy", language, source="bert-large-zh")
+    tab.wait_for_selector(".costs li")
+    blocks, width, inner, heads = 24, 1024, 4096, 16
+    for line, length in zip(tab.query_selector_all(".costs li"), (128, 512), strict=True):
+        flops = blocks * (8 * width**2 + 4 * length * width + 4 * width * inner)
+        kept = blocks * (10 * width + 2 * inner + 3 * heads * length + 4) + 2 * width + 8
+        size = 4 * length * kept
+        written = f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
+        told = line.inner_text()
+        assert [part in told for part in (str(length), f"{flops / 1e6:.1f}", written)] == [True] * 3
+    assert f"{4 * 324_472_832 / 1e9:.2f} GB" in tab.inner_text(".total")
+
+    show(tab, address, "lab", language, experiment="saturation")
+    tab.click(".guess button[type=button]")
+    tab.click(".run p > .primary")
+    tab.wait_for_selector("article table")
+    first, *jacobians = tab.query_selector_all("article table")
+    cells = [one.inner_text() for one in first.query_selector_all("tbody td")]
+    scales = (1, 5, 10, 100)
+    assert [float(one) for one in cells[::5]] == list(scales)
+    assert [cells[1], cells[11], cells[16]] == [
+        "0.5761168847658291",
+        "0.9999092083843410",
+        "1.0000000000000000",
+    ]
+    for table, scale in zip(jacobians, scales, strict=True):
+        y = softmax(scale * np.array([1.0, 1.0, 2.0]))
+        found = [shown(one.inner_text()) for one in table.query_selector_all("tbody td:not(:first-child)")]
+        expected = np.diag(y) - np.outer(y, y)
+        assert found == pytest.approx(expected.flatten().tolist(), rel=1e-3, abs=1e-12)
+
+    show(tab, address, "health", language)
+    tab.wait_for_selector(".verdicts li")
+    told = tab.inner_text(".verdicts")
+    weights, pieces = weights_of(model_folder("demo")), pieces_of(model_folder("demo"))
+    largest = max(float(np.abs(one).max()) for one in weights.values())
+    specials = ", ".join(
+        f"{one} {pieces.index(one)}" for one in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    )
+    for figure in (f"{len(weights)} of {len(weights)}", f"{largest:.3g}", f"{len(pieces):,}", specials):
+        assert figure in told

@@ -4,6 +4,7 @@ pytest -m slow tests/page/test_wheel.py     minutes; installs torch into an empt
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -21,7 +22,8 @@ from helpers.browsing import needs_browser
 ROOT = Path(__file__).parents[2]
 INDEX = "glassbert/web/index.html"
 NODE = {"node", "nodejs", "npm", "npx", "corepack"}
-TESTS = ("tests/page/test_browser.py", "tests/page/test_gates.py")
+TESTS = ("tests/page/test_browser.py", "tests/page/test_browser_numbers.py", "tests/page/test_gates.py")
+TEST_PACKAGES = ("pytest", "pytest-timeout", "pytest-xdist", "playwright", "hypothesis")
 
 
 def test_without_the_page_open_says_in_one_line_what_is_missing(
@@ -88,22 +90,34 @@ def test_wheel_and_sdist_carry_the_page_and_nothing_of_node(built: Path) -> None
     assert not [name for name in names if "node_modules" in name]
 
 
-@pytest.mark.slow
-def test_the_package_is_built_and_installed_where_node_is_missing(built: Path, tmp_path: Path) -> None:
+def built_without_node(built: Path, folder: Path, **environment: str) -> tuple[list[str], str]:
+    """Build a wheel of the sdist, less its page, where Node is missing; return its files and messages."""
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
-    (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
-    for path in sorted((source / "src/glassbert/web").rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    path = path_without_node(tmp_path / "bin")
+        archive.extractall(folder, filter="data")
+    (source,) = (path for path in folder.iterdir() if path.is_dir())
+    shutil.rmtree(source / "src/glassbert/web")
+    environment = {**os.environ, **environment, "PATH": path_without_node(folder / "bin")}
     python = built.parent / "builder/bin/python"
-    command = [str(python), "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")]
-    done = subprocess.run(command, cwd=source, env={"PATH": path}, capture_output=True, text=True)
-    assert done.returncode == 0
-    assert "the page is left out" in done.stderr
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
-    assert INDEX not in zipfile.ZipFile(wheel).namelist()
+    command = [str(python), "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")]
+    done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (wheel,) = (folder / "dist").glob("*.whl")
+    return zipfile.ZipFile(wheel).namelist(), done.stderr
+
+
+@pytest.mark.slow
+def test_without_node_and_network_the_package_is_built_without_its_page(built: Path, tmp_path: Path) -> None:
+    inside, told = built_without_node(built, tmp_path, PIP_NO_INDEX="1")
+    assert told.count("the page is left out") == 1
+    assert INDEX not in inside
+
+
+@pytest.mark.slow
+def test_without_node_the_page_is_built_by_that_of_a_wheel(built: Path, tmp_path: Path) -> None:
+    inside, told = built_without_node(built, tmp_path)
+    assert "left out" not in told
+    assert INDEX in inside
 
 
 @pytest.mark.slow
@@ -112,7 +126,7 @@ def test_the_installed_wheel_passes_the_browser_tests_without_node(built: Path, 
     python = new_environment(tmp_path / "venv")
     (wheel,) = built.glob("*.whl")
     install = (python, "-m", "pip", "install", "--quiet", "-c", "constraints.txt")
-    run(*install, f"{wheel}[serve,zh]", "pytest", "playwright", "hypothesis")
+    run(*install, f"{wheel}[serve,zh]", *TEST_PACKAGES)
     path = f"{python.parent}{os.pathsep}{path_without_node(tmp_path / 'bin')}"
     assert subprocess.run(["sh", "-c", "command -v node npm"], env={"PATH": path}).returncode
     where = run(python, "-c", "import glassbert; print(glassbert.__file__)", PATH=path)
