@@ -1,3 +1,5 @@
+import gzip
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -41,3 +43,12 @@ def test_a_translation_recipe_has_only_known_settings_that_fit_together(path: Pa
 def test_no_recipe_uses_a_key_of_earlier_versions(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not [word for word in ("init_from", "folder =") if word in text]
+
+
+def test_the_last_documents_of_each_file_are_held_out(tmp_path: Path) -> None:
+    split = runpy.run_path(str(RECIPES[0].parent / "split.py"))["split"]
+    lines = [f'{{"text": "{number}"}}\n'.encode() for number in range(100)]
+    (tmp_path / "en.jsonl.gz").write_bytes(gzip.compress(b"".join(lines)))
+    split(tmp_path / "en.jsonl.gz", tmp_path / "train", tmp_path / "held", 0.02)
+    assert (tmp_path / "train" / "en.jsonl").read_bytes() == b"".join(lines[:98])
+    assert (tmp_path / "held" / "en.jsonl").read_bytes() == b"".join(lines[98:])

@@ -185,3 +185,17 @@ def test_transformers_with_compressed_tensors_computes_nearly_the_same(small: Pa
         expected = transformers.BertForPreTraining.from_pretrained(plain).eval()(input_ids=ids)
     for a, b in zip(got.to_tuple(), expected.to_tuple(), strict=True):
         assert torch.nn.functional.cosine_similarity(a.flatten(), b.flatten(), dim=0) > 0.99
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_transformers_computes_nearly_what_we_do_from_a_small_folder(small: Path, precision: Any) -> None:
+    pytest.importorskip("compressed_tensors")
+    import transformers
+
+    theirs = transformers.BertModel.from_pretrained(small).eval()
+    ours, text = load(small, precision=precision), "a b c d"
+    ids = ours.tokenizer.encode(text).ids
+    with torch.no_grad():
+        expected = theirs(input_ids=torch.tensor([ids])).last_hidden_state[0].mean(dim=0)
+    found = torch.from_numpy(np.asarray(ours.embed(text)))
+    assert torch.nn.functional.cosine_similarity(found, expected, dim=0) >= 0.99

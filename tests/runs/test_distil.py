@@ -101,7 +101,7 @@ def test_pairs_with_scores_of_people_measure_both(given: Path, tmp_path: Path) -
         assert side.score == pytest.approx(expected, abs=1e-3)
     assert found.teacher.score == pytest.approx(1.0, abs=1e-3), "the pairs were scored by the teacher"
     assert found.kept == found.student.score / found.teacher.score  # type: ignore[operator]
-    assert result.best_by == "spearman"
+    assert result.best_by == "agreement", "the pairs measure, and choose nothing"
     assert "Teacher and student" in (tmp_path / "out" / "report.html").read_text()
 
 

@@ -3,18 +3,14 @@
 from pathlib import Path
 
 import glassbert as gb
+from glassbert.demo.masked import CHINESE, ENGLISH, known_sentences
 from glassbert.demo.story import SEED, Story, finished
 from glassbert.demo.topics import SPLITS, Split, notes
 from glassbert.model_names import DEMO
 from glassbert.parsing import json_text
 
-# With the piece that was taken out.
-MASKED = {
-    "The river flows into the [MASK].": "sea",
-    "The army won the [MASK] of Waterloo.": "battle",
-    "她毕业于北京大学，后来是大[MASK]的教授。": "学",
-    "中华人民共和[MASK]成立于1949年。": "国",
-}
+NUM_MASKED = 2
+"""Sentences of each language to fill."""
 NUM_NOTES: dict[Split, int] = {"train": 640, "dev": 120, "test": 200}
 EPOCHS = 4
 TEXTS = (
@@ -48,14 +44,13 @@ def _fill(story: Story) -> None:
     model = gb.load(DEMO)
     num_pieces = len(model.tokenizer.vocabulary)
     filled = []
-    for text, piece in MASKED.items():
-        candidates = model.fill(text, top=num_pieces)[0]
-        best = [vars(one) for one in candidates[:3]]
-        rank = next((rank for rank, one in enumerate(candidates, start=1) if one.token == piece), None)
-        shown = ", ".join(f"{one['token']} {one['score']:.3f}" for one in best)
-        place = "not a piece" if rank is None else f"guess {rank:,} of {num_pieces:,}"
-        story.log(f"{text}  {shown}; the original, {piece}, is {place}")
-        filled.append({"text": text, "candidates": best, "piece": piece, "rank": rank})
+    chosen = (one for texts in (ENGLISH, CHINESE) for one in known_sentences(model, texts, NUM_MASKED))
+    for one in chosen:
+        best = [vars(guess) for guess in model.fill(one.text, top=3)[0]]
+        shown = ", ".join(f"{guess['token']} {guess['score']:.3f}" for guess in best)
+        place = "not a piece" if one.rank is None else f"guess {one.rank:,} of {num_pieces:,}"
+        story.log(f"{one.text}  {shown}; the original, {one.piece}, is {place}")
+        filled.append({"text": one.text, "candidates": best, "piece": one.piece, "rank": one.rank})
     story.numbers["fill"] = filled
 
 
