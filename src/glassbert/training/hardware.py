@@ -2,12 +2,14 @@
 
 import sys
 import time
+from functools import cache
 
 import torch
 
 
+@cache
 def measured_peak(device: torch.device, seconds: float = 0.2) -> float:
-    """Return the floating-point operations per second of a large matrix product, measured now."""
+    """Return the floating-point operations per second of a large matrix product, measured once."""
     a, b = torch.randn(1024, 768, device=device), torch.randn(768, 3072, device=device)
     torch.mm(a, b)
     best, ends_at = float("inf"), time.monotonic() + seconds

@@ -63,8 +63,9 @@ class Block:
     def fitted(cls, counts: Counts, num_rows: int, max_features: int) -> "Block":
         """Keep the features of the training rows, the most frequent if there are too many."""
         in_rows = np.bincount(counts.features, minlength=1 << BITS)
-        order = np.argsort(-in_rows, kind="stable")[:max_features]
-        kept = np.sort(order[in_rows[order] > 0])
+        found = np.flatnonzero(in_rows)
+        order = np.argsort(-in_rows[found], kind="stable")[:max_features]
+        kept = np.sort(found[order])
         columns = np.full(1 << BITS, -1, dtype=np.int64)
         columns[kept] = np.arange(len(kept))
         weights = np.log((1 + num_rows) / (1 + in_rows[kept])) + 1
