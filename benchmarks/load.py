@@ -39,6 +39,8 @@ class Result:
 
     seconds: float
     outcomes: list[Outcome] = field(default_factory=list)
+    client_cpu_s: float = 0.0
+    """CPU time that this process used meanwhile: near a whole core, the client is what is measured."""
 
     def good(self, within_s: float = float("inf")) -> list[Outcome]:
         return [one for one in self.outcomes if one.status == 200 and one.latency_s <= within_s]
@@ -55,6 +57,10 @@ class Result:
         if not latencies:
             return float("inf")
         return 1000 * latencies[min(len(latencies) - 1, int(len(latencies) * percent / 100))]
+
+    def client_share(self) -> float:
+        """Return the share of a core that the client used."""
+        return self.client_cpu_s / self.seconds
 
     def statuses(self) -> dict[int | str, int]:
         return dict(Counter(one.status for one in self.outcomes))
@@ -111,6 +117,7 @@ async def closed_loop(
 ) -> Result:
     """Let some clients ask again as soon as they have their answer."""
     client, result, start = Client(port, address=address), Result(seconds), time.perf_counter()
+    cpu_before = time.process_time()
     turn = iter(range(10**9))
 
     async def ask_on() -> None:
@@ -122,6 +129,7 @@ async def closed_loop(
                 result.outcomes.append(Outcome(due, ended - due, status, request.num_texts))
 
     await asyncio.gather(*(ask_on() for _ in range(num_clients)))
+    result.client_cpu_s = time.process_time() - cpu_before
     client.close()
     return result
 
@@ -132,6 +140,7 @@ async def open_loop(
     """Send requests at random moments, ``rate`` a second on average, whatever becomes of them."""
     rng, client, result = random.Random(seed), Client(port, timeout_s), Result(seconds)
     start, due, tasks = time.perf_counter(), 0.0, set()
+    cpu_before = time.process_time()
 
     async def job(due: float, request: Request) -> None:
         status = await client.ask(request)
@@ -144,6 +153,7 @@ async def open_loop(
         tasks.add(asyncio.create_task(job(due, requests[(first + number) % len(requests)])))
         number += 1
     await asyncio.gather(*tasks)
+    result.client_cpu_s = time.process_time() - cpu_before
     client.close()
     return result
 

@@ -1,14 +1,15 @@
 """`glassbert serve` against infinity, sentence-transformers + FastAPI, and a loop like TEI's, at 6x384.
 
 All serve all-MiniLM-L6-v2 in fp32 from this machine. They take turns in every round, and those whose turn it
-is not are stopped. Texts are sentences (75%), paragraphs (22%) and long passages (3%) of Wikipedia; one
-request in 21 has 32 texts, the others one. Once, for the peers:
+is not are stopped. Texts are sentences (75%), paragraphs (22%) and long passages (3%) of Wikipedia, English
+or Chinese (--language zh); one request in 21 has 32 texts, the others one. Once, for the peers:
 
     python benchmarks/serve.py --install-peers ../peers
 
 Then, on a machine that does nothing else (18 minutes; 8 with --quick):
 
-    python benchmarks/serve.py --peers ../peers [--quick] [--only abcdes]
+    python benchmarks/serve.py --peers ../peers [--quick] [--only abcdes] [--language zh]
+    python benchmarks/serve.py --peers ../peers --seconds 60 --seeds 3  # the long form, hours
     python benchmarks/serve.py --soak 30
 
 a closed loop: throughput; b highest rate with p95 <= 250 ms; c overload; d single requests beside bulk;
@@ -25,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,7 +34,7 @@ import load
 from load import Request, Result
 from servers import OURS, ROOT, SEED, Server, install_peers, minilm, ours, peers, read_texts, requests_for
 
-CORPUS = ROOT.parent / "shared" / "data" / "corpus" / "enwiki.jsonl.gz"
+CORPORA = ROOT.parent / "shared" / "data" / "corpus"
 SHARES = (0.3, 0.5, 0.7, 0.8, 0.9, 1.1, 1.4, 1.7, 2.0, 2.4, 3.0)
 """Rates that are tried, as shares of the best peer's throughput."""
 MAX_P95_MS = 250.0
@@ -45,15 +46,18 @@ class Plan:
     """How long everything is measured."""
 
     num_rounds: int
+    num_seeds: int
+    """Of each rate of (b)."""
     closed_s: float
     open_s: float
     overload_s: float
 
     @classmethod
-    def of(cls, is_quick: bool, seconds: float | None) -> "Plan":
+    def of(cls, is_quick: bool, seconds: float | None, seeds: int | None) -> "Plan":
         if seconds:
-            return cls(1, seconds, seconds, seconds)
-        return cls(1, 4.0, 6.0, 8.0) if is_quick else cls(3, 6.0, 8.0, 15.0)
+            return cls(seeds or 1, seeds or 1, seconds, seconds, seconds)
+        usual = cls(1, 1, 4.0, 6.0, 8.0) if is_quick else cls(3, 2, 6.0, 8.0, 15.0)
+        return replace(usual, num_seeds=seeds or usual.num_seeds)
 
 
 class Bench:
@@ -113,6 +117,7 @@ class Bench:
                         cpu.setdefault(server.name, []).append(1000 * used)
         print(
             f"  {'':22} {'p50 of 1':>10} {'texts/s 1':>10} {'8':>8} {'32':>8} {'CPU ms/text':>12} {'MB':>6}"
+            f" {'client':>7}"
         )
         speed = {}
         for server in self.servers:
@@ -124,6 +129,7 @@ class Bench:
             print(
                 f"  {name:22} {self.quiet_ms[name]:8.1f}ms {texts[1]:10.1f} {texts[8]:8.1f} {texts[32]:8.1f}"
                 f" {load.median(cpu.get(name, [0.0])):12.1f} {server.memory_mb():6.0f}"
+                f" {load.median([one.client_share() for one in found[name, 32]]):7.0%}"
             )
         for name, factor in (("infinity", 2.0), ("sentence-transformers", 2.0), ("TEI-like", 1.5)):
             if name in speed:
@@ -147,11 +153,15 @@ class Bench:
                             server.port, self.requests[server.name], rate, self.plan.open_s, seed=seed
                         ),
                     )
-                    for seed in range(1 if self.plan.num_rounds == 1 else 2)
+                    for seed in range(self.plan.num_seeds)
                 ]
                 p95 = load.median([one.percentile_ms(95) for one in results])
                 is_good = p95 <= MAX_P95_MS and not any(one.has_errors() for one in results)
-                print(f"  {server.name:22} {rate:7.1f}/s  p95 {p95:8.1f} ms  {results[0].statuses()}")
+                client = max(one.client_share() for one in results)
+                print(
+                    f"  {server.name:22} {rate:7.1f}/s  p95 {p95:8.1f} ms  client {client:4.0%} of a core"
+                    f"  {results[0].statuses()}"
+                )
                 reached[server.name] = rate if is_good else reached[server.name]
                 open_for[server.name] = 2 if is_good else open_for[server.name] - 1
         peer = max((name for name in reached if name != OURS), key=lambda name: reached[name])
@@ -291,9 +301,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--peers", type=Path, help="environment with the peers; only ours without it")
     parser.add_argument("--install-peers", type=Path, metavar="DIR", help="make that environment")
-    parser.add_argument("--corpus", type=Path, default=CORPUS)
+    parser.add_argument("--language", choices=("en", "zh"), default="en", help="of the texts")
+    parser.add_argument("--corpus", type=Path, help="other texts: JSON lines with text, in gzip")
     parser.add_argument("--quick", action="store_true", help="one round of short measurements")
-    parser.add_argument("--seconds", type=float, help="of each measurement, to try the script")
+    parser.add_argument(
+        "--seconds", type=float, help="of each measurement: 2 to try the script, 60 for the long form"
+    )
+    parser.add_argument("--seeds", type=int, help="of each rate of (b); with --seconds, rounds of (a) too")
     parser.add_argument("--only", default="abcdes", help="which parts; a is needed by b, c, e")
     parser.add_argument("--soak", type=float, metavar="MINUTES")
     options = parser.parse_args()
@@ -302,7 +316,8 @@ def main() -> int:
     if options.install_peers:
         install_peers(options.install_peers)
         return 0
-    texts = read_texts(options.corpus, 2000)
+    corpus = options.corpus or CORPORA / f"{options.language}wiki.jsonl.gz"
+    texts = read_texts(corpus, 2000, options.language)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(shutil.copytree(minilm(), Path(temporary) / "model"))
         if options.soak:
@@ -313,7 +328,9 @@ def main() -> int:
             for server in servers:
                 server.start()
                 started.append(server)
-            return report(Bench(servers, texts, Plan.of(options.quick, options.seconds)), options.only)
+            return report(
+                Bench(servers, texts, Plan.of(options.quick, options.seconds, options.seeds)), options.only
+            )
         finally:
             for server in started:
                 server.stop()

@@ -125,23 +125,33 @@ def _cpu_s(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def read_texts(corpus: Path, number: int) -> list[str]:
-    """Return sentences, paragraphs and long passages in the shares of real requests."""
+# Characters kept of a paragraph and of a long passage: a piece has about four in English and one in Chinese.
+_KEPT = {"en": (700, 1500), "zh": (170, 380)}
+
+
+def read_texts(corpus: Path, number: int, language: str = "en") -> list[str]:
+    """Return sentences, paragraphs and long passages in the shares of real requests.
+
+    Args:
+        language: en, or zh, whose sentences end in another full stop.
+    """
+    stop, shortest = (". ", 20) if language == "en" else ("。", 6)
+    paragraph_limit, long_limit = _KEPT[language]
     sentences: list[str] = []
     paragraphs: list[str] = []
     with gzip.open(corpus, "rt", encoding="utf-8") as lines:
         for _, line in zip(range(400), lines, strict=False):
-            found = [one for one in json.loads(line)["text"].split("\n") if len(one) > 40]
+            found = [one for one in json.loads(line)["text"].split("\n") if len(one) > 2 * shortest]
             paragraphs += found
-            sentences += [one.strip() for part in found for one in part.split(". ") if len(one) > 20]
+            sentences += [one.strip() for part in found for one in part.split(stop) if len(one) > shortest]
     rng = random.Random(SEED)
     kinds = rng.choices(("sentence", "paragraph", "long"), (75, 22, 3), k=number)
     return [
         rng.choice(sentences)
         if kind == "sentence"
-        else rng.choice(paragraphs)[:700]
+        else rng.choice(paragraphs)[:paragraph_limit]
         if kind == "paragraph"
-        else " ".join(rng.sample(paragraphs, 3))[:1500]
+        else " ".join(rng.sample(paragraphs, 3))[:long_limit]
         for kind in kinds
     ]
 
