@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from glassbert.glassbox.accounting import params as params
     from glassbert.glassbox.doctor.examine import doctor as doctor
     from glassbert.glassbox.doctor.verdict import Diagnosis as Diagnosis
+    from glassbert.glassbox.lab.catalogue import experiments as experiments
+    from glassbert.glassbox.lab.claims import saved_claims as saved_claims
     from glassbert.glassbox.lab.experiment import lab as lab
+    from glassbert.glassbox.lab.experiment import saved_result as saved_result
     from glassbert.glassbox.trace.api import trace as trace
     from glassbert.glassbox.trace.trace import Trace as Trace
     from glassbert.glassbox.why.explanation import Explanation as Explanation
@@ -67,8 +70,11 @@ if TYPE_CHECKING:
     from glassbert.runs.run import RunResult as RunResult
     from glassbert.tasks.answer.predictions import AnswerPrediction as AnswerPrediction
     from glassbert.tasks.classify.predictions import ClassPrediction as ClassPrediction
+    from glassbert.tasks.objectives.registry import register_objective as register_objective
     from glassbert.tasks.registry import register as register
     from glassbert.tasks.tag.predictions import TagPrediction as TagPrediction
+    from glassbert.text.inspection import inspect_text as inspect_text
+    from glassbert.text.inspection import inspect_vocabulary as inspect_vocabulary
     from glassbert.text.segment import segmenter as segmenter
     from glassbert.text.vocabulary import SPECIALS as SPECIALS
     from glassbert.text.vocabulary import Vocabulary as Vocabulary
@@ -123,8 +129,11 @@ _HOMES = {
     "doctor": "glassbox.doctor.examine",
     "embed_files": "bulk.api",
     "evaluate": "evaluation.evaluate",
+    "experiments": "glassbox.lab.catalogue",
     "extend_from_text": "runs.api",
     "extend_vocabulary": "interop.extend",
+    "inspect_text": "text.inspection",
+    "inspect_vocabulary": "text.inspection",
     "lab": "glassbox.lab.experiment",
     "learn_vocabulary": "text.wordpiece.learn",
     "load": "inference.loading",
@@ -137,6 +146,9 @@ _HOMES = {
     "pretrain": "runs.api",
     "register": "tasks.registry",
     "register_format": "data.rows.formats",
+    "register_objective": "tasks.objectives.registry",
+    "saved_claims": "glassbox.lab.claims",
+    "saved_result": "glassbox.lab.experiment",
     "segmenter": "text.segment",
     "trace": "glassbox.trace.api",
     "train": "runs.api",

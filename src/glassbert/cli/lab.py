@@ -33,6 +33,8 @@ def lab(
 ) -> None:
     """Run an experiment, or list them.
 
+    Experiments run on the CPU. Numbers of a model, and arithmetic by hand, are computed in float64; what is
+    trained or timed, in float32.
 
     Args:
         name: The experiment; without it, all are listed.

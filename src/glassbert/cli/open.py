@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.ranges import PORT
 
 
@@ -17,6 +18,7 @@ def open_page(
     compare: str | None = None,
     port: Annotated[int, Parameter(validator=PORT)] = 0,
     no_browser: bool = False,
+    where: DeviceOptions | None = None,
 ) -> int:
     """Open a page on which a model is a glass box: every number of a pass, and the sum that made it.
 
@@ -35,7 +37,7 @@ def open_page(
     from glassbert.serve.http.server import Binding, Server
 
     log = Log()
-    backend = PageBackend(model, log, other=compare, data=data)
+    backend = PageBackend(model, log, other=compare, data=data, place=place_of(where))
 
     def on_bound(address: str) -> None:
         url = f"{address}/{backend.token}/"

@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from glassbert.errors import ModelError
+from glassbert.inference.devices import Place
 from glassbert.messages import to_stderr
 from glassbert.page.app import Damage, Page, shelled
 from glassbert.page.run_folder import RunFolder
@@ -24,8 +25,10 @@ class PageBackend:
         *,
         other: str | Path | None = None,
         data: str | Path | None = None,
+        place: Place | None = None,
     ) -> None:
-        self.source, self._page = source, Page(new_bench=partial(Workbench, other=other, data=data))
+        new_bench = partial(Workbench, other=other, data=data, place=place)
+        self.source, self._page = source, Page(new_bench=new_bench)
         self._log = log
         self.app: App = shelled(self._page, log)
 

@@ -20,6 +20,7 @@ from glassbert.glassbox.trace.cell import explain, python_of
 from glassbert.glassbox.trace.page import page as trace_page
 from glassbert.glassbox.trace.trace import Trace
 from glassbert.glassbox.trace.words import Language
+from glassbert.inference.devices import Place
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.questions import Method
@@ -51,17 +52,24 @@ class Workbench:
     """One model and its latest traces. One thread uses it at a time."""
 
     def __init__(
-        self, source: str | Path, *, other: str | Path | None = None, data: str | Path | None = None
+        self,
+        source: str | Path,
+        *,
+        other: str | Path | None = None,
+        data: str | Path | None = None,
+        place: Place | None = None,
     ) -> None:
         """Load a model.
 
         Args:
             other: A second model, to be compared with the first.
             data: A file of rows that the model is judged by.
+            place: Where the models run; as `load` takes it.
         """
         self.source = str(source)
-        self.model = load(source)
-        self.other = None if other is None else Workbench(other)
+        self.model = load(source, **(place or {}))
+        self.model.refuse_int8("the page")
+        self.other = None if other is None else Workbench(other, place=place)
         self.data = None if data is None else LabelledRows(self.model, self.source, data)
         self._traces: OrderedDict[str, Trace] = OrderedDict()
         # Apart from the others, and never more than one: it holds a gradient for every weight.

@@ -175,3 +175,16 @@ def test_a_model_that_is_not_there_ends_with_exit_code_4(
 ) -> None:
     assert main(["lab", "cell", "--set", f"model={tmp_path / 'none'}"]) == 4
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["unit", "cell", "norm", "variance", "heads"])
+def test_a_text_that_is_too_long_is_cut_with_a_word_on_it(name: str, tmp_path: Path) -> None:
+    model = str(small_folder(tmp_path / "bert"))
+    room = gb.load(model, gb.Model).max_length
+    few = {"heads": {"num_seeds": 2, "num_steps": 1}, "variance": {"num_seeds": 2, "sizes": [4]}}.get(
+        name, {}
+    )
+    texts = ["a " * (room - 2), "a " * (room - 2) + "b c d"]
+    whole, cut = (gb.lab(name, model=model, text=text, **few).text() for text in texts)
+    assert "longer than what the model reads" not in whole
+    assert f"reads {room} tokens; 3 more were cut, from character {2 * (room - 2)} on: b c d" in cut

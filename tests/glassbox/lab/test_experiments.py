@@ -1,6 +1,7 @@
 """Small forms of the experiments: direction and interval of what they find."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -154,6 +155,21 @@ def test_shared_projections_give_symmetric_scores_and_removed_ones_take_the_inpu
     assert not torch.equal(values["raw"][0, 0], values["raw"][0, 0].T)
 
 
+def test_attention_without_the_scale_has_the_dot_products_themselves() -> None:
+    x, scores = torch.randn(8, 32), {}
+    reader = Reader(TOYS["copy"], Variant(num_heads=2, is_scaled=False), ReaderSettings())
+    attention = reader.blocks[0].attention
+    attention(x, gb.Layout((8,)), tap=gb.Tap(lambda key, value: scores.setdefault(key, value)))
+    q, k = (side(x).unflatten(1, (2, 16)) for side in (attention.query.projection, attention.key))
+    expected = torch.einsum("qnh,knh->nqk", q, k)
+    torch.testing.assert_close(scores["scores"][0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_scale_is_tried_with_heads_that_fill_the_hidden_size() -> None:
+    with pytest.raises(UserError, match="sizes: got 12; expected a divisor of hidden_size=64"):
+        gb.lab("scale", sizes=[8, 12])
+
+
 def test_without_positions_the_order_of_other_tokens_changes_nothing() -> None:
     reader = Reader(TOYS["previous"], Variant(positions="none"), ReaderSettings())
     ids = torch.tensor([[1, 2, 3, 4, 5, 6, 7, 0]])
@@ -198,7 +214,7 @@ def test_the_answers_of_a_toy_can_be_found_in_its_sequence(name: str) -> None:
         assert ((ids == 2) == asked).all()
 
 
-@pytest.mark.parametrize("name", ["projections", "heads", "order", "masks", "rates", "pairs"])
+@pytest.mark.parametrize("name", ["projections", "scale", "heads", "order", "masks", "rates", "pairs"])
 def test_an_experiment_that_trains_gives_estimates_plots_and_claims(name: str) -> None:
     result = gb.lab(name, **FEW)
     assert result.seeds == (0, 1)
@@ -243,7 +259,7 @@ def test_an_lstm_waits_and_forgets_where_a_transformer_does_not() -> None:
 
 @pytest.mark.parametrize("name", ["bottleneck", "recall"])
 def test_every_network_is_measured_by_length(name: str) -> None:
-    result = gb.lab(name, hidden_size=8, num_steps=2, num_sequences=4, lengths=[2, 3])
+    result = gb.lab(name, **FEW, hidden_size=8, lengths=[2, 3])
     assert [len(row) for row in result.tables[0].rows] == [2 + 2] * 3
     assert result.seeds == (0, 1)
 
@@ -262,10 +278,53 @@ def test_an_lstm_learns_to_carry_one_word_over_sixteen() -> None:
     assert learn_by_length(settings, "lstm", middle_pairs, 0)[32] > 0.9
 
 
+def verdict_on(result: Result, statement: str) -> str:
+    (found,) = (claim.verdict for claim in result.claims if claim.statement.en == statement)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "statement", "verdict"),
+    [
+        (
+            "projections",
+            {"num_steps": 70},
+            "(V), removed: Q and K are x does as well as (Q, K, V).",
+            "does not hold",
+        ),
+        (
+            "scale",
+            {"sizes": [64], "num_steps": 60},
+            "Without the scale, training converges badly when d_k is large (previous token).",
+            "holds",
+        ),
+        (
+            "order",
+            {"num_steps": 60},
+            "Without positions attention cannot know the order (previous token).",
+            "holds",
+        ),
+        (
+            "bottleneck",
+            {"num_steps": 60, "lengths": [2, 8]},
+            "A source squeezed into one vector loses information as it gets longer.",
+            "holds",
+        ),
+    ],
+)
+def test_three_seeds_and_less_training_give_the_direction_and_an_interval(
+    name: str, settings: dict[str, Any], statement: str, verdict: str
+) -> None:
+    result = gb.lab(name, **settings)
+    assert result.seeds == (0, 1, 2)
+    assert verdict_on(result, statement) == verdict
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "statement"),
     [
+        ("scale", "Without the scale, training converges badly when d_k is large (previous token)."),
         ("projections", "(V), removed: Q and K are x does as well as (Q, K, V)."),
         ("heads", "Many heads do better than one at equal parameters (four neighbours)."),
         ("order", "Without positions attention cannot know the order (previous token)."),
@@ -278,5 +337,4 @@ def test_an_lstm_learns_to_carry_one_word_over_sixteen() -> None:
 )
 def test_the_small_form_decides(name: str, statement: str) -> None:
     expected = "does not hold" if name == "projections" else "holds"
-    verdicts = {claim.statement.en: claim.verdict for claim in gb.lab(name).claims}
-    assert verdicts[statement] == expected
+    assert verdict_on(gb.lab(name), statement) == expected

@@ -1,4 +1,5 @@
 import json
+import runpy
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -166,3 +167,53 @@ def test_an_interval_is_students_and_decides_only_when_it_excludes_the_limit() -
 def test_an_unknown_size_is_refused() -> None:
     with pytest.raises(UserError, match="expected small or large"):
         gb.lab("waves", size="big")  # type: ignore[arg-type]
+
+
+QUICK = {"num_seeds": 2, "num_steps": 1, "num_sequences": 2, "num_repeats": 1, "num_layers": 2}
+"""Settings that decide nothing that a claim says."""
+SAVED_NAMES = sorted(path.stem for path in experiment.SAVED.glob("*.json"))
+
+
+@pytest.mark.parametrize("name", SAVED_NAMES)
+def test_a_saved_result_states_the_claims_that_the_code_states(name: str) -> None:
+    saved = gb.saved_result(name)
+    quick = {key: value for key, value in QUICK.items() if key in saved.settings}
+    settings = saved.settings | quick
+    if "lengths" in settings:
+        settings["lengths"] = [2, 3]
+    stated = gb.lab(name, **settings).claims
+    assert [(one.source, one.statement) for one in saved.claims] == [
+        (one.source, one.statement) for one in stated
+    ]
+
+
+def test_experiments_and_claims_are_listed_in_python_as_on_the_command_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["lab", "--lang", "zh"])
+    assert [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()] == [
+        list(pair) for pair in gb.experiments("zh").items()
+    ]
+    main(["lab", "--claims", "--json"])
+    assert json.loads(capsys.readouterr().out) == [one.to_json() for one in gb.saved_claims()]
+
+
+def test_results_for_the_package_go_into_both_chapters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from glassbert.glassbox.lab import claims
+
+    script = runpy.run_path(str(Path(__file__).parents[3] / "docs" / "make_lab.py"))
+    for module in (experiment, claims):
+        monkeypatch.setattr(module, "SAVED", tmp_path)
+    chapters = {language: tmp_path / f"{language}.md" for language in ("en", "zh")}
+    for path in chapters.values():
+        path.write_text("```console\n$ glassbert lab --claims\nold\n```\nEnd.\n", encoding="utf-8")
+    script["CHAPTERS"].update(chapters)
+    monkeypatch.setitem(find("waves").large, "num_features", 4)
+    for arguments in (["waves"], ["--large", "waves"]):
+        script["main"](arguments)
+    assert gb.saved_result("waves").settings["num_features"] == 4
+    assert "[holds] PE(pos+k) is a linear function" in chapters["en"].read_text(encoding="utf-8")
+    assert "[成立]" in chapters["zh"].read_text(encoding="utf-8")
+    assert all(path.read_text(encoding="utf-8").endswith("```\nEnd.\n") for path in chapters.values())

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from glassbert.arguments import checked
+from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.words import Words
 
 
@@ -61,6 +63,13 @@ CATALOGUE = {
         Words(
             "Why are dot products divided by sqrt(d_k)?",
             "点积为什么要除以 sqrt(d_k)？",
+        ),
+    ),
+    "scale": Entry(
+        "scale",
+        Words(
+            "What does training lose when dot products are not divided by sqrt(d_k)?",
+            "点积不除以 sqrt(d_k)，训练会损失什么？",
         ),
     ),
     "waves": Entry(
@@ -155,3 +164,9 @@ CATALOGUE = {
         ),
     ),
 }
+
+
+@checked
+def experiments(language: Language = "en") -> dict[str, str]:
+    """Return the names of all experiments, each with the question it asks."""
+    return {name: entry.question.in_language(language) for name, entry in CATALOGUE.items()}

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
+from glassbert.arguments import checked
 from glassbert.errors import UserError
 from glassbert.glassbox.lab.catalogue import CATALOGUE
 from glassbert.glassbox.lab.result import Report, Result, read_result
@@ -33,6 +34,7 @@ class Experiment(Generic[S]):
     """Settings of the large form, which takes minutes."""
 
 
+@checked
 def lab(name: str, *, size: Size = "small", **settings: Any) -> Result:
     """Run an experiment and return its result.
 
@@ -73,7 +75,8 @@ def find(name: str) -> Experiment[Any]:
     return found
 
 
-def saved(name: str) -> Result:
+@checked
+def saved_result(name: str) -> Result:
     """Return the result of an experiment that comes with the package."""
     find(name)
     path = SAVED / f"{name}.json"

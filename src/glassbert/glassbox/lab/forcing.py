@@ -217,6 +217,12 @@ EXPERIMENTS = {
         ),
         settings=ForcingSettings,
         run=run_forcing,
-        large={"hidden_size": 256, "num_layers": 4, "lengths": [8, 32, 128, 256], "num_seeds": 5},
+        large={
+            "hidden_size": 256,
+            "num_layers": 4,
+            "lengths": [8, 32, 128, 256],
+            "num_seeds": 5,
+            "num_repeats": 7,
+        },
     ),
 }

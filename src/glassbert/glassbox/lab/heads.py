@@ -35,7 +35,7 @@ class HeadsSettings(ReaderSettings):
     """copy, previous, induction, brackets, neighbours, mlm."""
     num_heads: tuple[Annotated[int, Range(1, 8)], ...] = (1, 2, 8)
     """Heads of each attention: divisors of the hidden size."""
-    num_steps: Annotated[int, Range(1, 100_000)] = 200
+    num_steps: Annotated[int, Range(1, 100_000)] = 120
     """Steps of training."""
     model: str = "demo"
     """The model whose heads are compared."""
@@ -86,6 +86,7 @@ def run_heads(settings: HeadsSettings) -> Report:
     trained, fresh = distances(inside, settings.num_seeds)
     return Report(
         meaning=MEANING,
+        steps=inside.unread,
         tables=(table, _distance_table(trained, fresh)),
         plots=plots,
         claims=(*better, _apart(trained, fresh), _same_size(sizes), _is_not_just_joined(inside)),

@@ -6,13 +6,20 @@ from typing import cast
 from torch import Tensor
 
 from glassbert.errors import UserError
+from glassbert.glassbox.lab.result import Steps
+from glassbert.glassbox.lab.words import Words
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
+from glassbert.messages import one_line
 from glassbert.model.bert import Bert
 from glassbert.model.block import Block
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
 from glassbert.model.tap import Tap
+from glassbert.reports.axes import shortened
+from glassbert.text.wordpiece.tokenizer import Encoding
+
+_SHOWN_COLUMNS = 40
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,8 @@ class Inside:
     batch: Batch
     values: dict[str, Tensor]
     """Each intermediate by its name, such as `enc.0.attn.q`."""
+    unread: tuple[Steps, ...] = ()
+    """What was cut from a text that is longer than the model reads."""
 
     @property
     def blocks(self) -> list[Block]:
@@ -61,7 +70,22 @@ def look_inside(model: str, text: str) -> Inside:
     encoding = loaded.tokenize([text])[0]
     batch = Batch.from_lists([encoding.ids], [encoding.segments])
     network = loaded.network
-    return Inside(network, tuple(encoding.pieces), batch, _values(network, batch))
+    unread = (_unread(text, encoding),) if encoding.truncated else ()
+    return Inside(network, tuple(encoding.pieces), batch, _values(network, batch), unread)
+
+
+def _unread(text: str, encoding: Encoding) -> Steps:
+    """Say how much of a text was cut, and where."""
+    words = Words(
+        "the model reads {} tokens; {} more were cut, from character {} on: {}",
+        "模型读 {} 个 token；其余 {} 个被截去，从第 {} 个字符起：{}",
+    )
+    start = encoding.cut[0].start
+    beginning = shortened(one_line(text[start:]), _SHOWN_COLUMNS)
+    return Steps(
+        Words("The text is longer than what the model reads", "文本超出了模型能读的长度"),
+        (words.format(len(encoding.ids), encoding.num_cut, start, beginning),),
+    )
 
 
 def _values(network: Bert, batch: Batch) -> dict[str, Tensor]:

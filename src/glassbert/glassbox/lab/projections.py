@@ -27,7 +27,7 @@ from glassbert.progress import each
 TaskName = Literal["copy", "previous", "induction", "brackets", "neighbours", "mlm"]
 MLM = Words("small MLM", "小型 MLM")
 NUM_TEST_SENTENCES = 300
-_NEAR = 0.02
+NEAR = 0.02
 """Accuracies that differ by less are called equal."""
 
 PROJECTIONS: dict[Projections, Words] = {
@@ -102,7 +102,7 @@ def task_name(task: TaskName) -> Words:
 
 
 def tables_and_plots(
-    found: Found, names: Mapping[Any, Text], tasks: tuple[TaskName, ...], column: Words
+    found: Found, names: Mapping[Any, Text], tasks: tuple[TaskName, ...], column: Text
 ) -> tuple[Table, tuple[Plot, ...]]:
     """Return the accuracies as a table, and a plot of each task."""
     rows = tuple(
@@ -130,7 +130,7 @@ def tables_and_plots(
 def same_or_better(found: Found, name: str, base: str, tasks: tuple[TaskName, ...]) -> tuple[str, Verdict]:
     """Return each task's difference from ``base``, and whether ``name`` is as good on all of them."""
     gaps = {task: differences(accuracies(found, name, task), accuracies(found, base, task)) for task in tasks}
-    verdicts = [gap.above(-_NEAR) for gap in gaps.values()]
+    verdicts = [gap.above(-NEAR) for gap in gaps.values()]
     words = "; ".join(f"{task_name(task).en} {gap}" for task, gap in gaps.items())
     if "does not hold" in verdicts:
         return words, "does not hold"
@@ -209,7 +209,7 @@ def gain_claim(found: Found, pair: tuple[str, str], task: TaskName, source: Text
     """Return the claim that the first of a pair is better than the second on a task."""
     gain = differences(accuracies(found, pair[0], task), accuracies(found, pair[1], task))
     words = Words("accuracy, {} minus {}: {}", "准确率，{} 减 {}：{}").format(*pair, gain)
-    return Claim(source, statement.format(task_name(task)), words, gain.above(_NEAR))
+    return Claim(source, statement.format(task_name(task)), words, gain.above(NEAR))
 
 
 LARGE = {"num_seeds": 5, "num_steps": 250, "num_layers": 2}

@@ -4,6 +4,7 @@ Legend: B sequences, L length, T tokens, D hidden size.
 """
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Annotated, Literal, cast
 
 import torch
@@ -28,6 +29,8 @@ PositionKind = Literal["none", "learned", "sinusoidal", "rotary"]
 class ReaderSettings(TrainingSettings):
     """Networks that read toys."""
 
+    num_steps: Annotated[int, Range(1, 100_000)] = 100
+    """Steps of training."""
     length: Annotated[int, Range(4, 256)] = 8
     """Tokens of a sequence, an even number."""
 
@@ -39,6 +42,8 @@ class Variant:
     projections: Projections = "qkv"
     num_heads: int = 4
     positions: PositionKind = "sinusoidal"
+    is_scaled: bool = True
+    """Whether dot products are divided by sqrt(d_k)."""
 
 
 class VariantAttention(Attention):
@@ -62,6 +67,9 @@ class VariantAttention(Attention):
             setattr(self, name, Unprojected())
         if variant.positions == "none":
             self.is_rotary = False
+        if not variant.is_scaled:
+            # Kernels divide q.k by sqrt(d_k) themselves: queries that much larger undo it.
+            self.add_module("query", Multiplied(self.query, sqrt(config.head_size)))
 
 
 class Unprojected(nn.Identity):
@@ -70,6 +78,18 @@ class Unprojected(nn.Identity):
     def prepare(self, x: Tensor) -> Tensor:
         """Return ``x``; see `Linear.prepare`."""
         return x
+
+
+class Multiplied(nn.Module):
+    """A projection whose output is multiplied by a constant."""
+
+    def __init__(self, projection: nn.Module, factor: float) -> None:
+        super().__init__()
+        self.projection, self.factor = projection, factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the larger projection of ``x``, (T, D)."""
+        return self.factor * self.projection(x)
 
 
 class Reader(nn.Module):

@@ -127,6 +127,7 @@ def run_unit(settings: UnitSettings) -> Report:
             len(outer),
         ),
         steps=(
+            *inside.unread,
             Steps(
                 Words("From the sum to the output", "从和到输出"),
                 (
@@ -227,7 +228,7 @@ def run_cell(settings: CellSettings) -> Report:
     expected = inside.values[f"{name}probs"][0, settings.head, settings.token, settings.key].item()
     return Report(
         meaning=CELL_MEANING.format(_about(inside, settings), settings.head, prob, settings.key, score),
-        steps=(row.lines(raw, settings.key),),
+        steps=(*inside.unread, row.lines(raw, settings.key)),
         tables=(table, row.table(inside.pieces, inside.pieces[settings.token])),
         claims=(
             _agrees(raw, inside.values[f"{name}raw"][0, settings.head, settings.token, settings.key].item()),
@@ -278,6 +279,7 @@ def run_norm(settings: NormSettings) -> Report:
     return Report(
         meaning=NORM_MEANING.format(_about(inside, settings), size, 2 * size),
         steps=(
+            *inside.unread,
             Steps(
                 Words("Feature {} of token {}", "token {1} 的第 {0} 个特征").format(place, settings.token),
                 (

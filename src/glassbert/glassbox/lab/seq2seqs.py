@@ -5,7 +5,7 @@ Legend: B pairs, T target tokens, D hidden size.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache
 from typing import Annotated
 
 import torch
@@ -34,7 +34,7 @@ def networks(
     hidden_size: int, longest: int, seed: int, *, num_layers: int = 1
 ) -> dict[str, Transformer | Lstm]:
     """Return one of each kind, with about as many parameters."""
-    shape = replace(
+    blocks = replace(
         TransformerConfig().encoder,
         vocab_size=FIRST_WORD + NUM_WORDS,
         hidden_size=hidden_size,
@@ -46,20 +46,27 @@ def networks(
         norm_position="pre",
     )
     config = TransformerConfig(
-        encoder=shape, num_decoder_layers=num_layers, decoder_start_token_id=START, eos_token_id=END
+        encoder=blocks, num_decoder_layers=num_layers, decoder_start_token_id=START, eos_token_id=END
     )
     transformer = new_transformer(config, seed=seed)
     wanted = num_parameters(transformer)
     made: dict[str, Transformer | Lstm] = {"transformer": transformer}
     for name, has_attention in (("lstm_attention", True), ("lstm", False)):
-        make = partial(_lstm_config, longest, num_layers, has_attention=has_attention)
-        sizes = {
-            width: num_parameters(without_values(Lstm, make(width)))
-            for width in range(4, 2 * hidden_size + 1, 2)
-        }
-        width = min(sizes, key=lambda one: abs(sizes[one] - wanted))
-        made[name] = new_lstm(make(width), seed=seed)
+        shape = _lstm_shape(wanted, 2 * hidden_size, longest, num_layers, has_attention=has_attention)
+        made[name] = new_lstm(shape, seed=seed)
     return made
+
+
+@cache
+def _lstm_shape(
+    wanted: int, widest: int, longest: int, num_layers: int, *, has_attention: bool
+) -> LstmConfig:
+    """Return the LSTM whose number of parameters is nearest to ``wanted``."""
+    shapes = [
+        _lstm_config(longest, num_layers, width, has_attention=has_attention)
+        for width in range(4, widest + 1, 2)
+    ]
+    return min(shapes, key=lambda shape: abs(num_parameters(without_values(Lstm, shape)) - wanted))
 
 
 def _lstm_config(longest: int, num_layers: int, width: int, *, has_attention: bool) -> LstmConfig:
@@ -111,9 +118,7 @@ class LengthsSettings(TrainingSettings):
 
     lengths: tuple[Annotated[int, Range(1, 512)], ...] = (2, 4, 8)
     """Tokens of the sources, in training and in the test."""
-    num_seeds: Annotated[int, Range(2, 100)] = 2
-    """Networks of each kind that are trained."""
-    num_steps: Annotated[int, Range(1, 100_000)] = 200
+    num_steps: Annotated[int, Range(1, 100_000)] = 100
     """Steps of training."""
 
 

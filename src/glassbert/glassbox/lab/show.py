@@ -16,6 +16,7 @@ HEADINGS = {
     "theory": Words("Theory", "理论"),
     "settings": Words("Settings", "设置"),
     "seeds": Words("Seeds", "随机种子"),
+    "elapsed": Words("Time", "用时"),
     "claims": Words("Claims", "论断"),
     "meaning": Words("What it means", "这说明什么"),
     "source": Words("said by", "出处"),
@@ -52,6 +53,7 @@ def _parts(result: Result, language: Language) -> Iterator[str]:
         yield f"{heading('settings')}: {', '.join(f'{name}={value}' for name, value in changed.items())}"
     if result.seeds:
         yield f"{heading('seeds')}: {', '.join(map(str, result.seeds))}"
+    yield f"{heading('elapsed')}: {result.elapsed_s:.1f} s"
 
 
 def changed_settings(result: Result) -> dict[str, Any]:

@@ -105,6 +105,7 @@ def run(settings: VarianceSettings) -> Report:
     of_model = [measure_block(inside, layer) for layer in range(len(inside.blocks))]
     return Report(
         meaning=MEANING,
+        steps=inside.unread,
         tables=(_random_table(raw, scaled), _model_table(inside, of_model)),
         plots=_plots(raw, scaled),
         claims=(*_random_claims(raw, scaled), *_model_claims(of_model)),

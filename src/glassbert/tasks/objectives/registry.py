@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
+from glassbert.arguments import checked
 from glassbert.config import ModelConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.tasks.objectives.left_out import LeftOutTokens
@@ -23,7 +24,15 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "mae": LeftOutTokens,
     "mlm+causal": MaskedOrNextTokens,
 }
-"""Add to it from anywhere: ``OBJECTIVES["mine"] = Mine``."""
+"""`register_objective` adds to it."""
+
+
+@checked
+def register_objective(name: str, objective: type[Objective]) -> None:
+    """Make an objective known to `pretrain` and `evaluate`, in Python and on the command line."""
+    if name in OBJECTIVES:
+        raise UserError(f"there is an objective {name!r} already; choose another name")
+    OBJECTIVES[name] = objective
 
 
 def objective_type(name: str) -> type[Objective]:
