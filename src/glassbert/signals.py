@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+from glassbert.start import STOPPING as STOPPING
+
 Handler = Callable[[int, FrameType | None], Any]
 
 

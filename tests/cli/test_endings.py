@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +31,7 @@ class Attack:
             signal.raise_signal({number})
 sys.meta_path.insert(0, Attack())
 sys.argv = ["glassbert", *{words!r}]
-from glassbert.cli.main import run
+from glassbert.__main__ import run
 run()
 """
 
@@ -48,6 +49,9 @@ def words_of(name: str, inputs: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("module", "number"),
     [
+        ("glassbert.cli", signal.SIGINT),
+        ("glassbert.cli.main", signal.SIGTERM),
+        ("glassbert.signals", signal.SIGHUP),
         ("cyclopts", signal.SIGINT),
         ("glassbert.cli.app", signal.SIGTERM),
         ("rich.console", signal.SIGINT),
@@ -59,6 +63,20 @@ def test_a_signal_during_an_import_is_one_line(inputs: Path, module: str, number
     program = AT_IMPORT.format(module=module, number=int(number), words=words_of("fill", inputs))
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (run.returncode, run.stdout, run.stderr) == (130, "", "glassbert: interrupted\n")
+
+
+@pytest.mark.parametrize("program", [[str(Path(sys.executable).with_name("glassbert"))], ["-m", "glassbert"]])
+def test_a_signal_soon_after_the_start_shows_no_code_of_ours(program: list[str]) -> None:
+    command = [*([] if len(program) == 1 else [sys.executable]), *program, "fill", "demo", "a [MASK]"]
+    for delay_s in (0.02, 0.05, 0.08, 0.11, 0.14, 0.2, 0.3, 0.5):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            time.sleep(delay_s)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate()
+        # Until Python has started, and runs a first line of ours, it is Python that ends the process.
+        is_ours = process.returncode not in (-signal.SIGINT, 1)
+        assert not is_ours or (process.returncode, errors) == (130, "glassbert: interrupted\n"), delay_s
+        assert not [line for line in errors.splitlines() if "glassbert/cli" in line], errors
 
 
 @contextmanager

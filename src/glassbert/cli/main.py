@@ -1,21 +1,18 @@
-"""How the `glassbert` command starts and ends: signals, closed streams, exit codes, one line for an error.
-
-Next to nothing is imported before `run` handles signals, not even typing: Ctrl-C may come at once.
-"""
+"""How the `glassbert` command runs and ends: signals, closed streams, exit codes, one line for an error."""
 
 import os
 import signal
 import sys
 
+from glassbert.start import EXIT_INTERRUPTED, STOPPING, handle_signals, leave
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, NoReturn
+    from typing import Any
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130
-STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -86,10 +83,8 @@ def _fail(message: str, exit_code: int) -> int:
 
 
 def run() -> None:
-    """Entry point of the installed command."""
-    for number in STOPPING:
-        if signal.getsignal(number) not in (signal.SIG_IGN, None):
-            signal.signal(number, _leave)
+    """Run the verb that the command line of this process names, and end the process."""
+    handle_signals()
     sys.unraisablehook = _unraisable
     _mend_streams()
     code = main()
@@ -103,16 +98,8 @@ def _stop(number: int, frame: "FrameType | None") -> None:
     from glassbert import signals
 
     if _is_importing(frame) and not signals.is_writing():
-        _leave(number, frame)  # an import that is interrupted may end in anything
+        leave(number, frame)  # an import that is interrupted may end in anything
     raise KeyboardInterrupt
-
-
-def _leave(number: int, frame: "FrameType | None") -> "NoReturn":
-    """End at once, while nothing is being written."""
-    try:
-        os.write(2, b"glassbert: interrupted\n")
-    finally:
-        os._exit(EXIT_INTERRUPTED)
 
 
 def _is_importing(frame: "FrameType | None") -> bool:
