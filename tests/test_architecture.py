@@ -14,6 +14,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A package may import from those named behind it, and from itself.
 _PLAIN = {
+    "arguments",
     "errors",
     "messages",
     "open_files",
@@ -42,11 +43,12 @@ ARROWS = {
     "progress": set(),
     "ranges": set(),
     "typed": {"errors", "ranges"},
+    "arguments": {"errors", "typed"},
     "outputs": {"errors", "open_files", "parsing"},
     "start": set(),
     "signals": {"start"},
     "storage": {"errors", "open_files", "outputs", "parsing", "signals"},
-    "config": {"errors", "heads", "ranges", "typed"},
+    "config": {"arguments", "errors", "heads", "ranges", "typed"},
     "model_names": {"errors"},
     "text": _BASE,
     "model": _BASE,

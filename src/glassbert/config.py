@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
+from glassbert.arguments import checked
 from glassbert.errors import UserError
 from glassbert.heads import HEADS, PARTS, Part
 from glassbert.heads import Head as Head
@@ -266,6 +267,7 @@ PRESETS: dict[str, BertConfig] = {
 }
 
 
+@checked
 def preset(name: str, **changes: object) -> BertConfig:
     """Return a published size by name (`bert-base`, or just `base`), with fields changed by keyword."""
     full_name = name if name.startswith("bert-") else f"bert-{name}"

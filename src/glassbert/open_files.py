@@ -63,6 +63,7 @@ def open_stream(path: str | Path) -> BinaryIO:
     A named pipe that nobody writes to is refused after a few seconds.
     """
     path = Path(path)
+    _check_name(path, DataError)
     if not stat.S_ISFIFO(path.stat().st_mode):
         return path.open("rb")
     pipe = _Pipe(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
@@ -94,15 +95,13 @@ def read_regular(path: str | Path, *, limit: Limit = DOCUMENT, error: type[UserE
 
 def real_path(path: str | Path) -> Path:
     """Return a path without links; one that leads in circles, for which pathlib fails, stays as it is."""
-    if "\0" in str(path):
-        raise UserError(f"{path}: a path cannot hold the character NUL")
+    _check_name(path, UserError)
     return Path(os.path.realpath(path))
 
 
 def check_regular(path: str | Path, *, error: type[UserError] = ModelError) -> None:
     """Refuse what is there but is not a file: a folder, a pipe or a device."""
-    if "\0" in str(path):
-        raise error(f"{path}: a path cannot hold the character NUL")
+    _check_name(path, error)
     mode = Path(path).stat().st_mode
     if not stat.S_ISREG(mode):
         raise error(f"{path}: expected a file, got {_kind(mode)}")
@@ -158,6 +157,11 @@ class PartsFile:
 
     def _shorter(self) -> UserError:
         return self._error(f"{self.path}: became shorter since it was opened; write or fetch it again")
+
+
+def _check_name(path: str | Path, error: type[UserError]) -> None:
+    if "\0" in str(path):
+        raise error(f"{path}: a path cannot hold the character NUL")
 
 
 def _kind(mode: int) -> str:

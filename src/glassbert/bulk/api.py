@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from glassbert.arguments import checked
 from glassbert.bulk.jobs import EmbedJob, Job, OutputFormat, PredictJob
 from glassbert.bulk.plan import (
     FileResult,
@@ -72,6 +73,7 @@ class FilesResult:
         return tuple(file for file in self.files if file.error is not None)
 
 
+@checked
 def embed_files(
     model: str | Path,
     source: str | Path,
@@ -114,6 +116,7 @@ def embed_files(
     return _carry_out(job, source, out, processes, engine, on_progress, log)
 
 
+@checked
 def predict_files(
     model: str | Path,
     source: str | Path,

@@ -1,11 +1,12 @@
 """`glassbert.evaluate`: how good a model is on data of the kind that it was trained for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from glassbert.arguments import checked
 from glassbert.data.corpus.manifest import MANIFEST
 from glassbert.data.examples import ReadOptions
 from glassbert.errors import UserError
@@ -21,6 +22,7 @@ from glassbert.messages import Log, say_nothing, to_stderr
 from glassbert.model.torch_state import in_own_state
 
 
+@checked
 @in_own_state
 def evaluate(
     model: str | Path | Model | Translator,
@@ -88,7 +90,8 @@ def _evaluated(
     for line in assumed:
         log(line)
     if not isinstance(data, str | Path):
-        rows = as_examples(loaded.task, data) if data and isinstance(data[0], Mapping) else data
+        are_read = all(hasattr(row, "is_labelled") for row in data)
+        rows = data if are_read else as_examples(loaded.task, data)
         evaluation = evaluate_rows(loaded, rows, name=name, data=f"{len(data)} rows")
     elif is_corpus:
         evaluation = evaluate_corpus(loaded, Path(data), name=name, max_length=max_length, log=log)

@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from glassbert.data.sentence_pairs import ParallelFiles, SentencePair
+from glassbert.errors import UserError
 from glassbert.evaluation.result import Evaluation
 from glassbert.inference.decode import DecodeSettings
 from glassbert.inference.translator import Translator, length_warnings
 from glassbert.messages import Log
 from glassbert.metrics.mistakes import Mistake, Passage
 from glassbert.metrics.translation import TranslationReport, sentence_chrf, translation
+from glassbert.typed import shown
 
 MAX_MISTAKES = 50
 
@@ -38,7 +41,7 @@ def evaluate_pairs(
         pairs, label = list(files.pairs()), str(data)
         notes += [f"left out {bad.where}: {bad.reason}" for bad in files.bad]
     else:
-        pairs = [SentencePair(*pair[:2], line=number) for number, pair in enumerate(data, start=1)]
+        pairs = [_pair(item, number) for number, item in enumerate(data, start=1)]
         label = f"{len(pairs)} pairs"
     found = translator.translate([pair.source for pair in pairs], settings)
     num_truncated, num_unfinished = (
@@ -60,6 +63,13 @@ def evaluate_pairs(
         settings={"search": settings.method, "beam size": str(settings.beam_size)},
         notes=tuple(notes),
     )
+
+
+def _pair(item: Any, number: int) -> SentencePair:
+    """Return an item of Python code as a pair."""
+    if not isinstance(item, list | tuple) or [type(side) for side in item[:2]] != [str, str]:
+        raise UserError(f"pair {number}: expected a text and its translation, got {shown(item)}")
+    return SentencePair(item[0], item[1], line=number)
 
 
 def measured_translations(

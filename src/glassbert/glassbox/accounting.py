@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from glassbert.arguments import checked
 from glassbert.config import (
     PRESETS,
     TRANSLATOR_PRESETS,
@@ -72,6 +73,7 @@ class Accounting:
         return cost(self.config, length)
 
 
+@checked
 def params(source: str | Path, *, language: Language = "en") -> Accounting:
     """Count every parameter, layer by layer.
 

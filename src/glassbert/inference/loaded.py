@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from torch import nn
 
+from glassbert.arguments import checked_methods
 from glassbert.data.examples import ReadOptions
 from glassbert.errors import UserError
 from glassbert.inference.devices import Device, Place, PrecisionName
@@ -29,6 +30,7 @@ EXTENSIONS = {
 The function has the method's name and takes the model first."""
 
 
+@checked_methods
 class Loaded:
     """A network that runs somewhere and can say what it is."""
 

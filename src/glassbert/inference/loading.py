@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
+from glassbert.arguments import checked
 from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.loaded import Loaded
 from glassbert.inference.model import Model
@@ -44,6 +45,7 @@ def load(
 ) -> L: ...
 
 
+@checked
 @in_own_state
 def load(
     name: str | Path,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 import torch
 
+from glassbert.arguments import checked_methods
 from glassbert.config import ModelConfig
 from glassbert.data.examples import Example
 from glassbert.data.rows.schema import Item
@@ -70,6 +71,7 @@ class Filled(list[list[Candidate]]):
         """Whether the text was longer than the model takes."""
 
 
+@checked_methods
 class Model(Loaded):
     """A BERT with its tokenizer. Methods keep no state, so threads can share one model.
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from glassbert.arguments import checked_methods
 from glassbert.config import LstmConfig, TransformerConfig
 from glassbert.errors import ModelError
 from glassbert.inference.arguments import check_finite, checked_texts
@@ -105,6 +106,7 @@ class SourceEncoding:
     """Whether the text was longer than the model takes."""
 
 
+@checked_methods
 class Translator(Loaded):
     """An encoder-decoder with its vocabulary. Methods keep no state, so threads can share one translator.
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from glassbert.arguments import checked, checked_methods
 from glassbert.data.sentences import Files, read_sentences
 from glassbert.errors import DataError, UserError
 from glassbert.inference.loading import load
@@ -37,6 +38,7 @@ class Near:
     """The cosine; of an analogy, to the sum of three words."""
 
 
+@checked_methods
 @dataclass(frozen=True)
 class WordVectors:
     """Words with their vectors."""
@@ -113,6 +115,7 @@ class WordVectors:
         return [Near(self.words[place], float(scores[place])) for place in islice(others, top)]
 
 
+@checked
 @in_own_state
 def word_vectors(
     model: str | Path | Model,

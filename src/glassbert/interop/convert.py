@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
+from glassbert.arguments import checked
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.build import LoadReport
 from glassbert.interop.companions import read_companions, write_companions
@@ -17,6 +18,7 @@ from glassbert.text.wordpiece.tokenizer import Tokenizer
 Form = Literal["hf", "int8", "onnx"]
 
 
+@checked
 def convert(
     source: str | Path,
     out: str | Path,

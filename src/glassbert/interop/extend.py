@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from glassbert.arguments import checked
 from glassbert.interop.families import encoder_folder
 from glassbert.outputs import check_folder
 from glassbert.text.extend import ExtensionPlan, extend_tokenizer, plan_extension
@@ -10,6 +11,7 @@ from glassbert.text.wordpiece.folder import holds_model
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 
+@checked
 def extend_vocabulary(
     source: Tokenizer | str | Path,
     words: str | Path | Sequence[str],

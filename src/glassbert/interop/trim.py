@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from glassbert.arguments import checked
 from glassbert.interop.companions import further_models, read_companions, write_companions
 from glassbert.interop.folder import EncoderFolder, write_model
 from glassbert.messages import Log, to_stderr
@@ -42,6 +43,7 @@ class Trimmed:
         return {**asdict(self), "dropped": list(self.dropped)}
 
 
+@checked
 def trim_vocabulary(
     source: str | Path,
     text: str | Path | Sequence[str | Path],

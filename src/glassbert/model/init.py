@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
+from glassbert.arguments import checked
 from glassbert.config import LstmConfig, ModelConfig, TransformerConfig
 from glassbert.errors import UserError
 from glassbert.model.bert import Bert
@@ -69,11 +70,13 @@ def _check_memory(network: nn.Module) -> None:
         )
 
 
+@checked
 def new_bert(config: ModelConfig, *, seed: int) -> Bert:
     """Return a freshly initialised model; the same seed gives the same weights."""
     return materialised(Bert, config, seed=seed)
 
 
+@checked
 def new_transformer(config: TransformerConfig, *, seed: int) -> Transformer:
     """Return a freshly initialised encoder-decoder; the same seed gives the same weights."""
     return materialised(Transformer, config, seed=seed)

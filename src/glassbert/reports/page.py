@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import mean, stdev
 
+from glassbert.arguments import checked
 from glassbert.evaluation.result import Evaluation, TrainingCurve
 from glassbert.evaluation.training_history import with_training_history
 from glassbert.metrics.baselines import Baselines
@@ -23,6 +24,7 @@ MAX_LINES = 6
 COVERAGES = (0.5, 0.75, 0.9, 0.95, 1.0)
 
 
+@checked
 def write_report(path: str | Path, evaluation: Evaluation, *, run: str | Path | None = None) -> None:
     """Write an evaluation as one HTML file, with plots and the worst mistakes.
 

@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from glassbert.arguments import checked
 from glassbert.config import TRANSLATOR_PRESETS
 from glassbert.errors import UserError
 from glassbert.messages import Log, to_stderr
@@ -41,6 +42,7 @@ Home = tuple[str, str]
 """Table and key of a setting."""
 
 
+@checked
 def train(
     task: str,
     *,
@@ -88,6 +90,7 @@ def train(
     return _reported(recipe, Path(out), report, log, on_status)
 
 
+@checked
 def distil(
     teacher: str | Path,
     *,
@@ -129,6 +132,7 @@ def distil(
     return _reported(recipe, Path(out), report, log, on_status)
 
 
+@checked
 def extend_from_text(
     model: str | Path,
     text: str | Path | Sequence[str | Path],
@@ -159,6 +163,7 @@ def extend_from_text(
     return carry_out(ExtendRecipe.of(tables), Path(out), log=log, on_status=on_status)
 
 
+@checked
 def pretrain(
     source: str | Path | Mapping[str, Mapping[str, Any]],
     *,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from glassbert.arguments import checked
 from glassbert.errors import UserError
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ TASKS: dict[str, TaskEntry] = {
 """By name."""
 
 
+@checked
 def register(entry: TaskEntry) -> None:
     """Make a task known to `train`, `evaluate` and `predict`, in Python and on the command line."""
     if entry.name in TASKS:

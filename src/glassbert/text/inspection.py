@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from glassbert.arguments import checked
 from glassbert.messages import Log, to_stderr
 from glassbert.text.characters import is_ideograph, is_punctuation
 from glassbert.text.documents import Form
@@ -88,6 +89,7 @@ class TextReport:
     """Occurrences of rare words that were left out to bound memory."""
 
 
+@checked
 def inspect_vocabulary(tokenizer: Tokenizer) -> VocabularyReport:
     """Count the pieces by kind and find those that can never be used."""
     vocabulary = tokenizer.vocabulary
@@ -113,6 +115,7 @@ def inspect_vocabulary(tokenizer: Tokenizer) -> VocabularyReport:
     )
 
 
+@checked
 def inspect_text(
     tokenizer: Tokenizer,
     files: str | Path | Sequence[str | Path],

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol
 
+from glassbert.arguments import checked
 from glassbert.errors import DataError, UserError
 from glassbert.text.characters import CJK, is_punctuation
 from glassbert.text.files import read_lines
@@ -93,6 +94,7 @@ class DictionarySegmenter:
             start += len(word)
 
 
+@checked
 def segmenter(source: str | Path | Sequence[str]) -> Segmenter:
     """Return the segmenter of a name (rjieba, jieba), of a file of words, or of words themselves."""
     if source == "rjieba":

@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from glassbert.arguments import checked_methods
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.open_files import read_regular
 from glassbert.outputs import VOCABULARY, check_new
@@ -37,6 +38,7 @@ def is_reserved(piece: str) -> bool:
     return piece in SPECIALS or is_unused(piece)
 
 
+@checked_methods
 @dataclass(frozen=True)
 class Vocabulary:
     """Pieces by id, and ids by piece; checked to be complete and free of duplicates."""

@@ -15,6 +15,7 @@ from typing import Annotated
 
 import numpy as np
 
+from glassbert.arguments import checked
 from glassbert.data.corpus.duplicates import DuplicateFilter
 from glassbert.data.corpus.encode import BlockEncoder, DocumentEncoder, Encoded
 from glassbert.data.corpus.manifest import HELD_OUT, Manifest, Source
@@ -75,6 +76,7 @@ class Built:
     """Of the documents that were held out, if asked for."""
 
 
+@checked
 def build_corpus(
     files: str | Path | Sequence[str | Path],
     *,

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from glassbert.arguments import checked
 from glassbert.data.corpus.duplicates import MIN_CHARACTERS, RepetitionCounter, Repetitions
 from glassbert.data.corpus.near_duplicates import MIN_SIMILARITY, NearDuplicateFinder, NearDuplicates
 from glassbert.data.corpus.survey import LONG_LINE_CHARACTERS, Examiner, TextFacts, file_and_line
@@ -80,6 +81,7 @@ class CheckReport:
     findings: tuple[Finding, ...]
 
 
+@checked
 def check_corpus(
     files: str | Path | Sequence[str | Path],
     *,

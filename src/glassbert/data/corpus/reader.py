@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from glassbert.arguments import checked
 from glassbert.data.corpus.manifest import MANIFEST, Manifest
 from glassbert.data.corpus.shards import BITS_PER_BYTE, DOCUMENTS, IDS, OFFSET, SENTENCES, WORDS, ids_dtype
 from glassbert.errors import DataError, ModelError
@@ -31,6 +32,7 @@ class Corpus:
     manifest: Manifest
 
     @classmethod
+    @checked
     def open(cls, folder: str | Path, *, verify: bool = False) -> Self:
         """Check the files of a corpus folder.
 

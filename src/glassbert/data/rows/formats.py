@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from glassbert.arguments import checked
 from glassbert.data.examples import BadRow
 from glassbert.data.rows.conll import read_conll
 from glassbert.data.rows.json_rows import looks_like_json, read_objects
@@ -83,6 +84,7 @@ _REFUSED = {
 }
 
 
+@checked
 def register_format(format: Format) -> None:
     """Make a format known to every reader."""
     if format.name in FORMATS:

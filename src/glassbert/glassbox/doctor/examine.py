@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from glassbert.arguments import checked
 from glassbert.errors import UserError
 from glassbert.glassbox.doctor.activity import check_activity
 from glassbert.glassbox.doctor.agreement import check_agreement
@@ -19,6 +20,7 @@ from glassbert.model.torch_state import in_own_state
 from glassbert.progress import each
 
 
+@checked
 @in_own_state
 def doctor(
     model: str | Path | Model | Translator,

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from glassbert.arguments import checked
+from glassbert.arguments import checked
 from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.words import Words
 
@@ -166,6 +167,7 @@ CATALOGUE = {
 }
 
 
+@checked
 @checked
 def experiments(language: Language = "en") -> dict[str, str]:
     """Return the names of all experiments, each with the question it asks."""

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 
+from glassbert.arguments import checked
 from glassbert.errors import UserError
 from glassbert.glassbox.trace.bert_subject import bert_subject
 from glassbert.glassbox.trace.record import Selection, planned_slots, record
@@ -34,6 +35,7 @@ LARGE = 1 << 28
 """Bytes from which on the size of a trace is reported before it is recorded."""
 
 
+@checked
 @in_own_state
 def trace(
     model: Model | Translator | str | Path,

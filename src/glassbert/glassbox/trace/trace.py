@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from glassbert.arguments import checked_methods
 from glassbert.errors import ModelError, UserError
 from glassbert.glassbox.trace.diff import TraceDiff, diff
 from glassbert.glassbox.trace.graph import Step
@@ -53,6 +54,7 @@ class TraceInfo(Reading):
     """The tensors that were kept."""
 
 
+@checked_methods
 class Trace:
     """Every number of one pass through a model. `trace["enc.3.attn.q"]` is a numpy array.
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from glassbert.arguments import checked_methods
 from glassbert.errors import GateError, UserError
 from glassbert.inference.model import Candidate
 from glassbert.inference.questions import Baseline, Method
@@ -71,6 +72,7 @@ class Completeness:
     """What the parts miss of the difference of the two scores, as a share of it."""
 
 
+@checked_methods
 @dataclass(frozen=True)
 class Explanation:
     """Why a model gave an answer. `print` shows it with bars, a notebook as a page."""

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from glassbert.arguments import checked
 from glassbert.data.examples import Example, ReadOptions
 from glassbert.data.rows.read import read_examples
 from glassbert.errors import ModelError, UserError
@@ -24,10 +25,12 @@ from glassbert.model.layout import Batch
 from glassbert.tasks.task import Input
 from glassbert.text.files import read_lines
 from glassbert.text.vocabulary import is_reserved
+from glassbert.typed import shown
 
 LONGEST_NAME = 200
 
 
+@checked
 def nearest_tokens(model: Model, vector: ArrayLike, top: int = 10) -> list[Candidate]:
     """Return the pieces whose token vectors point most in the direction of ``vector``, (D,).
 
@@ -46,7 +49,12 @@ def nearest_rows(
 
     Specials and free rows are left out.
     """
-    given = torch.as_tensor(np.asarray(vector, dtype=np.float32))
+    try:
+        given = torch.as_tensor(np.asarray(vector, dtype=np.float32))
+    except (TypeError, ValueError):
+        raise UserError(f"vector={shown(vector)}; expected {table.shape[1]} numbers") from None
+    if not given.isfinite().all():
+        raise UserError("the vector holds NaN or infinity; expected finite numbers")
     if given.shape != table.shape[1:]:
         raise UserError(f"a vector of shape {tuple(given.shape)}; expected ({table.shape[1]},)")
     cosines = torch.nn.functional.cosine_similarity(torch.from_numpy(table), given[None], dim=1)

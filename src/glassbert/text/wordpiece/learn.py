@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypedDict, Unpack
 
+from glassbert.arguments import checked
 from glassbert.errors import DataError, UserError
 from glassbert.messages import Log, to_stderr
 from glassbert.ranges import PROCESSES, Count, Range, ShareAboveZero, VocabularySize
@@ -129,6 +130,7 @@ class Alphabet:
     """The characters, then their `##` forms, each by code point."""
 
 
+@checked
 def learn_vocabulary(
     files: str | Path | Sequence[str | Path],
     settings: LearnSettings | None = None,

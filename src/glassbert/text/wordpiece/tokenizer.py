@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, Self
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors
 
+from glassbert.arguments import checked_methods
 from glassbert.errors import UserError
 from glassbert.storage import new_folder
 from glassbert.text.portions import PORTION_CHARACTERS, grouped, portions
@@ -69,6 +70,7 @@ class Encoding:
         return sum(cut.num_pieces for cut in self.cut)
 
 
+@checked_methods
 class Tokenizer:
     """A vocabulary with the rules that cut text into its pieces."""
 
