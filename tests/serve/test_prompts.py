@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import glassbert as gb
+from glassbert.cli.main import main
 from glassbert.interop.sentence_transformers import SentenceSettings
 from glassbert.model.pooling import Pooling
 from glassbert.serve.front import Front
@@ -139,3 +140,14 @@ def test_a_whole_folder_of_files_is_read_behind_a_prompt(
     gb.embed_files(prompting, tmp_path / "in", tmp_path / "out", prompt_name="query")
     row = json.loads((tmp_path / "out" / "a.jsonl").read_text())
     np.testing.assert_allclose(row["embedding"], vectors["query"], atol=1e-5)
+
+
+def test_the_command_line_names_a_prompt(
+    prompting: str, tmp_path: Path, vectors: dict[str | None, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "texts").write_text("x y\n")
+    assert main(["embed", prompting, str(tmp_path / "texts"), "--prompt-name", "query", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    np.testing.assert_allclose(row["embedding"], vectors["query"], atol=1e-5)
+    assert main(["embed", prompting, str(tmp_path / "texts"), "--prompt-name", "nope"]) == 4
+    assert "the model has no prompt 'nope'; it has 'query'" in capsys.readouterr().err

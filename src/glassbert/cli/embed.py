@@ -79,11 +79,9 @@ def embed(
     if out is None:
         raise UserError(f"{source}: name the folder of the results with --out FOLDER")
     options = read_options(set_, format, skip_bad)
-    settings = {"keep": keep, "prompt_name": prompt_name, "to": to or "jsonl", "options": options}
+    how = {"keep": keep, "prompt_name": prompt_name, "to": to or "jsonl", **spread.engine_settings(where)}
     with shown_progress("embedding") as on_progress:
-        result = embed_files(
-            model, source, out, on_progress=on_progress, **settings, **spread.engine_settings(where)
-        )
+        result = embed_files(model, source, out, options=options, on_progress=on_progress, **how)
     report_files(result, skip_bad, json=json)
 
 
