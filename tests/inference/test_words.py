@@ -12,7 +12,15 @@ import glassbert as gb
 from glassbert.cli.main import main
 from glassbert.errors import DataError, UserError
 from glassbert.evaluation.word_pairs import WordSet, common_characters
-from glassbert.inference.word_vectors import BINARY, LIST, TENSORS, TEXT, WordVectors, listed_words
+from glassbert.inference.word_vectors import (
+    BINARY,
+    LIST,
+    TENSORS,
+    TEXT,
+    WordVectors,
+    frequent_words,
+    listed_words,
+)
 from glassbert.messages import say_nothing
 from glassbert.model.layout import Batch
 from glassbert.model.tap import Tap
@@ -203,6 +211,64 @@ def test_lists_that_hold_no_words_end_in_one_line(
 def test_a_verb_without_words_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["words", "demo"]) == 2
     assert "no words" in capsys.readouterr().err
+
+
+def test_the_verb_prints_the_words_of_texts_with_their_places(
+    demo: gb.Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["北京大学在中国。", "", "A cat sat."]
+    (tmp_path / "texts.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    (tmp_path / "list.txt").write_text("北京\n大学\n", encoding="utf-8")
+    command = ["words", "demo", "--spans", str(tmp_path / "texts.txt")]
+    assert main(command) == 0
+    plain = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["text"] for row in plain] == texts
+    assert plain[0]["words"][0] == {"word": "北京大学", "start": 0, "end": 4}
+    assert plain[1]["words"] == []
+    assert main([*command, "--vectors", "--segmenter", str(tmp_path / "list.txt")]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [word["word"] for word in rows[0]["words"]] == ["北京", "大学", "在", "中", "国", "。"]
+    expected = demo.words(texts[2])
+    for word, one in zip(rows[2]["words"], expected, strict=True):
+        assert texts[2][word["start"] : word["end"]] == word["word"] == one.text
+        np.testing.assert_allclose(word["vector"], one.vector, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--spans", "@", "--near", "cat"], "--spans prints the words of texts; leave --near out"),
+        (["@", "--spans", "@"], "--spans prints the words of texts; leave a list of words out"),
+        (["@", "--vectors"], "--vectors is for --spans"),
+        (["@", "--text", "@", "--most", "3"], "--most is for the words of a text"),
+    ],
+)
+def test_options_of_words_that_do_not_fit_together_are_refused(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cats.txt"
+    path.write_text("cat\ndog\n", encoding="utf-8")
+    assert main(["words", "demo", *(str(path) if one == "@" else one for one in arguments)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_frequent_words_of_a_text_are_the_vocabulary_without_a_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the cat sat. the dog sat!\n\n我们在中国。我们在北京。the cat\n" * 2, encoding="utf-8")
+    found = frequent_words([text], 100, log=say_nothing)
+    assert found[0] == "the"
+    assert set(found) == {"the", "cat", "sat", "dog", "我们", "在", "中国", "北京"}
+    assert frequent_words([text], 3, log=say_nothing) == found[:3]
+    vectors = gb.word_vectors("demo", text=text, most=4, log=say_nothing)
+    assert (vectors.words, min(vectors.contexts) > 0) == (tuple(found[:4]), True)
+    assert main(["words", "demo", "--text", str(text), "--most", "4", "--near", "北京", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["words"] == 5
+    assert {one["word"] for one in answer["answers"][0]["words"]} == set(found[:4])
+    with pytest.raises(UserError, match="no words; give some, or a text"):
+        gb.word_vectors("demo")
 
 
 def test_a_word_that_is_listed_twice_counts_once() -> None:

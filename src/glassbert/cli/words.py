@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from glassbert.cli.device import DeviceOptions, place_of
-from glassbert.cli.output import print_json, print_remarks, remark
+from glassbert.cli.input import input_texts
+from glassbert.cli.output import print_json, print_lines, print_remarks, remark
 from glassbert.errors import UserError
 from glassbert.model_names import model_folder
 from glassbert.outputs import check_folder
 from glassbert.ranges import COUNT
+from glassbert.text.portions import grouped
 
 if TYPE_CHECKING:
     from glassbert.inference.word_vectors import Near, WordVectors
+
+_TEXTS = 1024
+_CHARACTERS = 1 << 20
+"""Texts and characters that are read together."""
 
 
 @Parameter(name="*")
@@ -23,8 +29,15 @@ if TYPE_CHECKING:
 class WordOptions:
     """The options of `words`."""
 
+    spans: str | None = None
+    """Print the words of each text of this file (one per line, or JSON objects with "text"; - is stdin) with
+    their places instead, a JSON object for each text."""
+    vectors: bool = False
+    """With --spans: print the vector of each word, too, as that text gives it meaning."""
     text: list[Path] | None = None
     """Raw text with contexts of the words; without it, each is read alone. May be given several times."""
+    most: Annotated[int | None, Parameter(validator=COUNT)] = None
+    """Without a list of words: how many frequent words of the text to take; 5,000 if not given."""
     contexts: Annotated[int, Parameter(validator=COUNT)] = 20
     """Sentences of the text for each word."""
     segmenter: str | None = None
@@ -57,23 +70,36 @@ def words(
 
     Args:
         model: Model folder.
-        file: Words, one per line; those of --pairs, --near and --analogy belong to them anyway.
+        file: Words, one per line; those of --pairs, --near and --analogy belong to them anyway. Without it
+            and --pairs, the frequent words of --text.
     """
     from glassbert.evaluation.word_pairs import WordSet
     from glassbert.inference.loading import load
     from glassbert.inference.model import Model
-    from glassbert.inference.word_vectors import listed_words, word_vectors
+    from glassbert.inference.word_vectors import MOST, frequent_words, listed_words, word_vectors
 
     options = options or WordOptions()
+    if options.spans is not None:
+        _check_alone(file, options)
+        _print_spans(model, options.spans, options, where)
+        return
+    if options.vectors:
+        raise UserError("--vectors is for --spans; name a folder with --out for the vectors of a list")
     reads = [model_folder(model), *([file] if file else []), *(options.text or ()), *(options.pairs or ())]
     if options.out is not None:
         check_folder(options.out, reads)
     sets = [WordSet.read(path) for path in options.pairs or ()]
     analogies = [_three(text) for text in options.analogy or ()]
     asked = [*(options.near or ()), *(word for three in analogies for word in three)]
-    wanted = [*(listed_words(file) if file else ()), *(word for one in sets for word in one.words()), *asked]
+    wanted = [*(listed_words(file) if file else ()), *(word for one in sets for word in one.words())]
+    if wanted and options.most is not None:
+        raise UserError("--most is for the words of a text; leave it out, or the list and --pairs")
+    if not wanted and options.text:
+        most = MOST if options.most is None else options.most
+        wanted = frequent_words(options.text, most, segmenter=options.segmenter, log=remark)
+    wanted += asked
     if not wanted:
-        raise UserError("no words; name a file with one word per line, or --pairs")
+        raise UserError("no words; name a file with one word per line, --pairs, or --text to take them from")
     loaded = load(model, Model, **place_of(where))
     print_remarks(loaded)
     vectors = word_vectors(
@@ -96,9 +122,31 @@ def words(
         print_json({"out": None if options.out is None else str(options.out), **_about(vectors), **found})
         return
     if options.out is not None:
-        print(options.out)
-    for line in (*_lines(answers), *(score.sentence() for score in scores)):
-        print(line)
+        print_lines([options.out])
+    print_lines([*_lines(answers), *(score.sentence() for score in scores)])
+
+
+def _check_alone(file: Path | None, options: WordOptions) -> None:
+    """Refuse what has no meaning beside --spans."""
+    names = ("text", "most", "near", "analogy", "pairs", "out")
+    given = {"a list of words": file} | {f"--{name}": getattr(options, name) for name in names}
+    for name, value in given.items():
+        if value is not None:
+            raise UserError(f"--spans prints the words of texts; leave {name} out")
+
+
+def _print_spans(model: str, source: str, options: WordOptions, where: DeviceOptions | None) -> None:
+    from glassbert.inference.loading import load
+    from glassbert.inference.model import Model
+    from glassbert.inference.words import words_of_texts
+
+    texts = input_texts(source)  # before the model, which takes seconds
+    loaded = load(model, Model, **place_of(where))
+    print_remarks(loaded)
+    for batch in grouped(texts, max_items=_TEXTS, max_characters=_CHARACTERS):
+        found = words_of_texts(loaded, batch, segmenter=options.segmenter)
+        for text, words in zip(batch, found, strict=True):
+            print_json({"text": text, "words": [one.to_json(with_vector=options.vectors) for one in words]})
 
 
 def _three(text: str) -> tuple[str, str, str]:

@@ -1,5 +1,6 @@
 """Vectors of a list of words: alone, or the mean over sentences in which they occur."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,10 +22,13 @@ from glassbert.messages import Log, to_stderr
 from glassbert.model.torch_state import in_own_state
 from glassbert.ranges import Count
 from glassbert.storage import new_file, new_folder, write_atomically
+from glassbert.text.characters import is_chinese
 from glassbert.text.files import read_lines
 from glassbert.typed import typed
 
 TEXT, BINARY, TENSORS, LIST = "words.txt", "words.bin", "words.safetensors", "words.list"
+MOST = 5_000
+"""Frequent words of a text to take where no words are given."""
 _SENTENCES = 256
 """Sentences that go through the model together."""
 
@@ -119,9 +123,10 @@ class WordVectors:
 @in_own_state
 def word_vectors(
     model: str | Path | Model,
-    words: str | Path | Sequence[str],
+    words: str | Path | Sequence[str] | None = None,
     *,
     text: Files | None = None,
+    most: int = MOST,
     contexts: int = 20,
     segmenter: SegmenterSource = None,
     log: Log = to_stderr,
@@ -130,16 +135,18 @@ def word_vectors(
 
     Args:
         model: A loaded model, or what `glassbert.load` takes.
-        words: A file with one word per line, or a list of words.
+        words: A file with one word per line, or a list of words; the frequent words of the text when not
+            given.
         text: Raw text whose sentences are contexts; without it, or where it lacks a word, the word is read
             alone.
+        most: How many frequent words to take.
         contexts: Sentences for each word, the first in the text.
         segmenter: Finds Chinese words in the text, as `glassbert.segmenter` takes it; rjieba when not given.
         log: Receives lines for the user.
     """
     typed(contexts, Count, "contexts")
     loaded = load(model, Model) if isinstance(model, str | Path) else model
-    wanted = listed_words(words)
+    wanted = _wanted(words, text, most, segmenter, log)
     _check_lengths(wanted, loaded)
     sums = np.zeros((len(wanted), loaded.config.encoder.hidden_size), dtype=np.float64)
     counts = np.zeros(len(wanted), dtype=np.int64)
@@ -156,6 +163,31 @@ def word_vectors(
     vectors = sums / np.maximum(counts, 1)[:, None]
     centred = (vectors - vectors.mean(axis=0)).astype(np.float32)
     return WordVectors(tuple(wanted), centred, tuple(counts.tolist()))
+
+
+def _wanted(
+    words: str | Path | Sequence[str] | None, text: Files | None, most: int, source: SegmenterSource, log: Log
+) -> list[str]:
+    if words is not None:
+        return listed_words(words)
+    if text is None:
+        raise UserError("no words; give some, or a text to take its frequent words from")
+    return listed_words(frequent_words(text, most, segmenter=source, log=log))
+
+
+def frequent_words(
+    text: Files, most: int = MOST, *, segmenter: SegmenterSource = None, log: Log = to_stderr
+) -> list[str]:
+    """Return the words of a raw text, the most frequent first; marks without a letter or digit are none."""
+    typed(most, Count, "most")
+    counts = Counter[str]()
+    cut, has_chinese = segmenter_for(segmenter, ()), False
+    for sentence in read_sentences(text, log=log):
+        if not has_chinese and any(map(is_chinese, sentence)):
+            cut, has_chinese = segmenter_for(segmenter, [sentence]), True
+        counts.update(sentence[start:end] for start, end in cut.words(sentence))
+    words = ((word, count) for word, count in counts.items() if any(map(str.isalnum, word)))
+    return [word for word, _ in sorted(words, key=lambda one: (-one[1], one[0]))[:most]]
 
 
 def listed_words(words: str | Path | Iterable[str]) -> list[str]:

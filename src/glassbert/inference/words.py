@@ -42,9 +42,10 @@ class Word:
     vector: Vector = field(repr=False, compare=False)
     """(features,)."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what `words` prints."""
-        return {"word": self.text, "start": self.start, "end": self.end, "vector": self.vector.tolist()}
+    def to_json(self, *, with_vector: bool = True) -> dict[str, Any]:
+        """Return what `words --spans` prints, with the vector on request."""
+        place = {"word": self.text, "start": self.start, "end": self.end}
+        return place | ({"vector": self.vector.tolist()} if with_vector else {})
 
 
 def words(model: Model, text: str, *, segmenter: SegmenterSource = None) -> list[Word]:
@@ -53,13 +54,23 @@ def words(model: Model, text: str, *, segmenter: SegmenterSource = None) -> list
     Args:
         segmenter: Finds Chinese words, as `glassbert.segmenter` takes it; rjieba when not given.
     """
-    (text,) = checked_texts([text])
-    spans = segmenter_for(segmenter, [text]).words(text)
-    found = vectors_at(model, [text], [spans])[0]
+    return words_of_texts(model, [text], segmenter=segmenter)[0]
+
+
+def words_of_texts(
+    model: Model, texts: Sequence[str], *, segmenter: SegmenterSource = None
+) -> list[list[Word]]:
+    """Return the words of each text, as `words` does."""
+    texts = checked_texts(texts)
+    cut = segmenter_for(segmenter, texts)
+    spans = [cut.words(text) for text in texts]
     return [
-        Word(text[start:end], start, end, vector)
-        for (start, end), vector in zip(spans, found, strict=True)
-        if vector is not None
+        [
+            Word(text[start:end], start, end, vector)
+            for (start, end), vector in zip(at, found, strict=True)
+            if vector is not None
+        ]
+        for text, at, found in zip(texts, spans, vectors_at(model, texts, spans), strict=True)
     ]
 
 
