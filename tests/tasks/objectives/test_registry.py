@@ -1,14 +1,17 @@
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
+import glassbert as gb
 from glassbert.config import BertConfig, Head, ModelConfig, preset
 from glassbert.data.pretraining.masking import Masking
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.folder import EncoderFolder
+from glassbert.tasks.objectives import registry
 from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.objectives.registry import OBJECTIVES, objective_type, settings_of_run
+from glassbert.typed import settings_from
 
 SHAPE: BertConfig = preset("tiny")
 
@@ -28,6 +31,14 @@ def run(**objective: Any) -> dict[str, Any]:
 def test_the_model_has_the_heads_that_the_objective_needs(name: str, head: str, has_pooler: bool) -> None:
     made = OBJECTIVES[name].model_config(SHAPE)
     assert (made.encoder, made.head, made.has_pooler) == (SHAPE, head, has_pooler)
+
+
+@pytest.mark.parametrize("name", ["rtd", "mae"])
+def test_a_setting_of_the_mask_leaves_the_others_as_the_objective_has_them(name: str) -> None:
+    kind = objective_type(name).settings_type
+    settings = settings_from(kind, {"name": name, "mask": {"select_prob": 0.25}}, "objective")
+    assert settings.mask == replace(kind(name=name).mask, select_prob=0.25)
+    assert settings.mask.mask_prob == 1.0
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
@@ -60,3 +71,11 @@ def test_a_run_of_a_newer_version_is_not_misread() -> None:
         settings_of_run(run(name="mlm", mask={"spans": 3}), config("mlm"))
     with pytest.raises(UserError, match=r"objective\.name='electra'; expected one of"):
         settings_of_run(run(name="electra"), config("mlm"))
+
+
+def test_an_objective_of_ones_own_gets_a_name_that_no_other_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "OBJECTIVES", dict(OBJECTIVES))
+    gb.register_objective("mine", OBJECTIVES["mlm"])
+    assert objective_type("mine") is OBJECTIVES["mlm"]
+    with pytest.raises(gb.UserError, match="there is an objective 'mine' already"):
+        gb.register_objective("mine", OBJECTIVES["sop"])
