@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from glassbert.cli.output import print_json, remark
+from glassbert.cli.output import print_json, print_lines, remark
 from glassbert.model_names import model_folder
 from glassbert.outputs import check_folder
 
@@ -56,7 +56,7 @@ def convert(
         return
     for line in report.lines():
         remark(line)
-    print(destination)
+    print_lines([destination])
 
 
 def _export(folder: Path, destination: Path, dtype: str | None, force: bool, json: bool) -> None:
@@ -68,4 +68,4 @@ def _export(folder: Path, destination: Path, dtype: str | None, force: bool, jso
     if json:
         print_json({"destination": str(destination), "to": "ctranslate2", "dtype": dtype or "float32"})
     else:
-        print(destination)
+        print_lines([destination])

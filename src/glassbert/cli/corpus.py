@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from rich.progress import TextColumn
 
 from glassbert.cli.input import num_processes
-from glassbert.cli.output import print_json, progress_bar, remark
+from glassbert.cli.output import print_json, print_lines, progress_bar, remark
 from glassbert.interop.families import encoder_folder
 from glassbert.ranges import COUNT, PROCESSES, SHARE_BELOW_ONE
 from glassbert.text.documents import Form
@@ -86,7 +86,7 @@ def build(files: list[Path], /, *, options: BuildOptions) -> None:
         held = {"held_out": built.held_out.totals()} if built.held_out else {}
         print_json({"out": str(options.out), **built.manifest.to_json(), **held})
     else:
-        print("\n".join(_build_lines(options.out, built)))
+        print_lines(_build_lines(options.out, built))
 
 
 @app.command
@@ -123,7 +123,7 @@ def check(
     if json:
         print_json(asdict(report))
     else:
-        print("\n".join(_check_lines(report)))
+        print_lines(_check_lines(report))
     num_errors = sum(finding.level == "error" for finding in report.findings)
     if num_errors:
         raise DataError(f"`corpus build` would stop at {num_errors} of the findings; see the errors above")

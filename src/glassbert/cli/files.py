@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.input import num_processes
-from glassbert.cli.output import messages, print_json, progress_bar, remark
+from glassbert.cli.output import messages, print_json, print_lines, progress_bar, remark
 from glassbert.errors import DataError, Interrupted, UserError
 from glassbert.ranges import PROCESSES
 
@@ -91,7 +91,7 @@ def report_files(result: "FilesResult", skip_bad: int, *, json: bool) -> None:
         counts = {"files": len(result.files), "failed": len(result.failed), "rows": result.rows}
         print_json({"out": str(result.out), **counts, "bad_rows": result.bad_rows})
     else:
-        print(result.out)
+        print_lines([result.out])
     remark(f"{len(result.files) - len(result.failed):,} files, {result.rows:,} rows in {result.out}")
     for file in result.failed[:_SHOWN_FAILURES]:
         remark(f"not done: {file.error}")

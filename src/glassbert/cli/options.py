@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from glassbert.cli.live import live_status
-from glassbert.cli.output import print_json, remark
+from glassbert.cli.output import print_json, print_lines, remark
 from glassbert.data.examples import ReadOptions
 from glassbert.errors import Interrupted, UserError
 
@@ -67,7 +67,7 @@ def carry_out_and_print(
         if options.json:
             print_json(result.to_json())
         elif result.is_finished:
-            print(result.model)
+            print_lines([result.model])
     if not result.is_finished:
         raise Interrupted(f"stopped at step {result.step}, saved in {out}; the same command resumes it")
 

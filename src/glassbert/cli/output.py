@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,6 +51,12 @@ def print_json(value: JsonValue) -> None:
         is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
         text = (_STEERING if is_unicode else _NOT_ASCII).sub(_escaped, text)
     print(text)
+
+
+def print_lines(lines: Iterable[object]) -> None:
+    """Print lines of text that may quote names, pieces and labels; none of them steers a terminal."""
+    for line in lines:
+        print(one_line(str(line)))
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from glassbert.cli.device import DeviceOptions, place_of
-from glassbert.cli.output import print_json, remark
+from glassbert.cli.output import print_json, print_lines, remark
 from glassbert.errors import UserError
 from glassbert.glassbox.accounting_notes import Language
 from glassbert.model_names import model_folder
@@ -97,8 +97,7 @@ def diff(
     if json:
         print_json(found.to_json())
         return
-    for line in found.lines(top):
-        print(line)
+    print_lines(found.lines(top))
 
 
 def _check_new(model: str, out: Path | None, html: Path | None, force: bool) -> None:
@@ -120,8 +119,7 @@ def _print(found: "Trace", written: list[Path], json: bool) -> None:
     if json:
         print_json(found.to_json())
         return
-    for line in written or _lines(found):
-        print(line)
+    print_lines(written or _lines(found))
 
 
 def _target(written: str | None) -> Any:

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from glassbert.cli.input import num_processes
 from glassbert.cli.options import RunOptions, carry_out_and_print
-from glassbert.cli.output import print_assumptions, print_json, progress_bar, remark
+from glassbert.cli.output import print_assumptions, print_json, print_lines, progress_bar, remark
 from glassbert.errors import UserError
 from glassbert.interop.families import encoder_folder
 from glassbert.ranges import COUNT, PROCESSES, SHARE_ABOVE_ZERO, VOCABULARY_SIZE, Range
@@ -85,7 +85,7 @@ def train(files: list[Path], /, *, options: LearnOptions) -> None:
         out, sha256 = str(options.out), learned.vocabulary.sha256
         print_json({"out": out, "sha256": sha256, **asdict(learned.report)})
     else:
-        print("\n".join(_learn_lines(options.out, learned)))
+        print_lines(_learn_lines(options.out, learned))
 
 
 @app.command
@@ -114,9 +114,9 @@ def inspect(
         rest = {"text": asdict(text_report)} if text_report else {}
         print_json({**asdict(report), "num_dead": report.num_dead, **rest})
         return
-    print("\n".join(_vocabulary_lines(report)))
+    print_lines(_vocabulary_lines(report))
     if text_report:
-        print("\n".join(_text_lines(text_report)))
+        print_lines(_text_lines(text_report))
 
 
 @Parameter(name="*")
@@ -167,8 +167,8 @@ def extend(model: str, /, *, options: ExtendOptions) -> None:
     if options.json:
         print_json({"out": str(options.out), **_extension_json(plan)})
     else:
-        print(f"{options.out}: {len(plan.vocabulary):,} pieces, {len(plan.rows):,} of them new")
-        print("\n".join(_extension_lines(plan)))
+        first = f"{options.out}: {len(plan.vocabulary):,} pieces, {len(plan.rows):,} of them new"
+        print_lines([first, *_extension_lines(plan)])
 
 
 def _extend_from_text(model: str, options: ExtendOptions) -> None:
@@ -213,10 +213,14 @@ def trim(
     if json:
         print_json({"out": str(out), **found.to_json()})
         return
-    print(f"{out}: {found.rows_after:,} of {found.rows_before:,} rows")
-    print(f"parameters {found.parameters_before:,} -> {found.parameters_after:,}")
-    print(f"text       {found.words:,} distinct words, all cut as before")
-    print(f"dropped    {len(found.dropped):,} pieces: {_some(found.dropped)}")
+    print_lines(
+        [
+            f"{out}: {found.rows_after:,} of {found.rows_before:,} rows",
+            f"parameters {found.parameters_before:,} -> {found.parameters_after:,}",
+            f"text       {found.words:,} distinct words, all cut as before",
+            f"dropped    {len(found.dropped):,} pieces: {_some(found.dropped)}",
+        ]
+    )
 
 
 @contextmanager

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from glassbert.messages import one_line
+
 State = Literal["ok", "warn", "fault", "skipped"]
 SHOWN_NAMES = 3
 
@@ -22,7 +24,7 @@ class Verdict:
 
     def __str__(self) -> str:
         advice = f"; {self.advice}" if self.advice else ""
-        return f"{self.state:<8}{self.check:<14}{self.finding}{advice}"
+        return one_line(f"{self.state:<8}{self.check:<14}{self.finding}{advice}")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Diagnosis:
 
     def __str__(self) -> str:
         total = f"{self.model}: {counted(self.faults, 'fault')}, {counted(self.warnings, 'warning')}"
-        return "\n".join([*map(str, self.verdicts), total])
+        return "\n".join([*map(str, self.verdicts), one_line(total)])
 
 
 def named(names: Sequence[str]) -> str:

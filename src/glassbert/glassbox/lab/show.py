@@ -9,6 +9,7 @@ from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.estimate import Estimate
 from glassbert.glassbox.lab.result import Cell, Claim, Result, Table
 from glassbert.glassbox.lab.words import Words, said
+from glassbert.messages import one_line
 from glassbert.parsing import json_text, parse_json
 from glassbert.reports.terminal import PIPE_WIDTH, table_as_text
 
@@ -43,14 +44,17 @@ def _parts(result: Result, language: Language) -> Iterator[str]:
     yield f"{result.name}: {result.question.in_language(language)}"
     yield f"{heading('theory')}: {result.theory.in_language(language)}"
     for steps in result.steps:
-        yield "\n".join([said(steps.title, language), *(f"  {said(line, language)}" for line in steps.lines)])
+        yield "\n".join(
+            [said(steps.title, language), *(one_line(f"  {said(line, language)}") for line in steps.lines)]
+        )
     for table in result.tables:
         yield "\n".join([said(table.title, language), _table(table, language)])
     if result.claims:
         yield "\n".join([heading("claims"), *(_claim(claim, language) for claim in result.claims)])
-    yield f"{heading('meaning')}: {result.meaning.in_language(language)}"
+    yield one_line(f"{heading('meaning')}: {result.meaning.in_language(language)}")
     if changed := changed_settings(result):
-        yield f"{heading('settings')}: {', '.join(f'{name}={value}' for name, value in changed.items())}"
+        values = ", ".join(f"{name}={value}" for name, value in changed.items())
+        yield one_line(f"{heading('settings')}: {values}")
     if result.seeds:
         yield f"{heading('seeds')}: {', '.join(map(str, result.seeds))}"
     yield f"{heading('elapsed')}: {result.elapsed_s:.1f} s"
