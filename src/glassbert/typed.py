@@ -40,7 +40,23 @@ def settings_from(
     for key in sorted(required - set(table)):
         advice = f"set it in the recipe or with --set {name}.{key}=..." if error is UserError else "write it"
         raise error(f"{name}.{key} is missing; {advice}")
-    return kind(**typed_values(table, hints_of(kind), name, error=error))
+    whole = {key: _with_defaults(kind, key, value) for key, value in table.items()}
+    return kind(**typed_values(whole, hints_of(kind), name, error=error))
+
+
+def _with_defaults(kind: type[Any], key: str, value: Any) -> Any:
+    """Return a table within a table with what it leaves out, as ``kind`` has it by default.
+
+    Its own class may have other defaults: an objective can hide tokens in a way of its own.
+    """
+    field = next(field for field in fields(kind) if field.name == key)
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    if not (isinstance(value, Mapping) and is_dataclass(default)):
+        return value
+    optional = (
+        one.name for one in fields(default) if (one.default, one.default_factory) != (MISSING, MISSING)
+    )
+    return {name: getattr(default, name) for name in optional} | dict(value)
 
 
 def record_from(kind: type[Settings], content: Any, source: str, *, error: type[UserError]) -> Settings:

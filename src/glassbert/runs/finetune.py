@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from glassbert.config import BertConfig
 from glassbert.errors import UserError
@@ -40,10 +40,10 @@ from glassbert.tasks.registry import settings_class, task_class
 from glassbert.tasks.settings import TaskSettings
 from glassbert.tasks.task import HeadSpec
 from glassbert.training.loop import TrainResult
-from glassbert.typed import check_keys, settings_from
+from glassbert.typed import check_keys, hints_of, settings_from
 
 EPOCHS = 3.0
-MODEL_FIELDS: Mapping[str, Any] = get_type_hints(BertConfig)
+MODEL_FIELDS: Mapping[str, Any] = hints_of(BertConfig)
 # Without it, attention is several times as fast on a CPU.
 _ATTENTION_DROPOUT = {"attention_probs_dropout_prob": 0.0}
 
