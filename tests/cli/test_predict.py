@@ -110,6 +110,7 @@ def data(tmp_path: Path, *rows: str) -> str:
     ("gates", "code", "message"),
     [
         (["--min", "accuracy=0.0"], 0, ""),
+        (["--min", "=1"], 2, "expected a metric and a number"),
         (["--min", "accuracy=1.5"], 5, "expected at least 1.5"),
         (["--min", "ece=1.0", "--min", "f1=2"], 5, "f1 is "),
         (["--min", "ece=-1"], 5, "expected at most -1"),

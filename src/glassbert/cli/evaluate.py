@@ -91,7 +91,7 @@ def _gate(text: str) -> tuple[str, float]:
         wanted = float(value)
     except ValueError:
         wanted = math.nan
-    if not math.isfinite(wanted):
+    if not name.strip() or not math.isfinite(wanted):
         raise UserError(f"--min {text}: expected a metric and a number, such as f1=0.9")
     return name.strip(), wanted
 

@@ -46,7 +46,7 @@ class Keys:
     def read(cls, path: str | Path) -> "Keys":
         """Read a file of keys."""
         path = Path(path)
-        if not path.is_file():
+        if not path.exists():
             raise UserError(f"{path}: no such file; expected a file with one API key on each line")
         try:
             text = read_regular(path, error=UserError).decode("utf-8")
