@@ -1,15 +1,22 @@
-"""Make the pictures of the docs: `python docs/make_images.py` (needs chromium and a Chinese font)."""
+"""Make the pictures of the docs: `python docs/make_images.py` (needs chromium and a Chinese font).
 
+python docs/make_images.py --all DIR [MODEL ...]   every page in both languages and themes, to look at
+"""
+
+import argparse
 import contextlib
+import itertools
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 from urllib.parse import quote
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 import glassbert as gb
 from glassbert.demo.story import Story
@@ -24,9 +31,49 @@ VIEWS = {
     "words": "#/words?piece={piece}",
 }
 PIECES = {"en": "she", "zh": "他"}
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+SETTLED_MS = 1500
+"""By then a page has drawn what it asked for."""
+MAX_WAITS = 20
+"""A page that follows a run never has all."""
+# What makes a page show more than its first view.
+MORE = {**VIEWS, "lab": "#/lab?experiment=saturation", "anatomy": "#/anatomy?source=bert-large-zh"}
 
 
 def main() -> None:
+    """Make the pictures that are asked for."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--all", type=Path, metavar="DIR")
+    parser.add_argument("models", nargs="*", default=["demo"])
+    asked = parser.parse_args()
+    if asked.all:
+        photograph_all(asked.all, asked.models)
+    else:
+        photograph_docs()
+
+
+def photograph_all(folder: Path, models: list[str]) -> None:
+    """Photograph every page of models as a whole, in both languages and themes."""
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        piece = gb.load("demo").tokenizer.vocabulary.pieces.index(PIECES["en"])
+        for model in models:
+            with _page(*model.split()) as address:
+                for language, theme in itertools.product(TEXTS, THEMES):
+                    tab = _tab(browser, language, theme)
+                    tab.goto(address)
+                    tab.wait_for_selector(".model:not(:empty)")
+                    links = [one.get_attribute("href") or "" for one in tab.query_selector_all("nav a")]
+                    for page in re.findall(r"#/(\w+)", " ".join(links)):
+                        tab.goto(address + MORE.get(page, f"#/{page}").format(piece=piece))
+                        _settle(tab)
+                        name = f"{Path(model.split()[0]).name}-{page}-{language}-{theme}.png"
+                        tab.screenshot(path=folder / name, full_page=True)
+                    tab.context.close()
+        browser.close()
+
+
+def photograph_docs() -> None:
     """Photograph the report of the demo's classifier, and the glass-box page in both languages."""
     with (
         tempfile.TemporaryDirectory() as name,
@@ -63,15 +110,34 @@ def _page(*arguments: str) -> Iterator[str]:
 
 
 def _view(browser: Browser, url: str, language: str, name: str) -> None:
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 860}, locale="zh-CN" if language == "zh" else "en-GB"
-    )
-    tab = context.new_page()
+    tab = _tab(browser, language)
     tab.goto(url)
     tab.wait_for_selector(".sum, .judged, .shaded")
-    tab.wait_for_timeout(1500)
+    tab.wait_for_timeout(SETTLED_MS)
     _photograph(tab, name)
-    context.close()
+    tab.context.close()
+
+
+def _settle(tab: Page) -> None:
+    """Wait until the page has asked for nothing more for a while."""
+    pending: set[Request] = set()
+    tab.on("request", lambda request: pending.add(request))
+    for event in ("requestfinished", "requestfailed"):
+        tab.on(event, lambda request: pending.discard(request))
+    tab.reload()
+    for _ in range(MAX_WAITS):
+        tab.wait_for_timeout(SETTLED_MS)
+        if not pending:
+            return
+
+
+def _tab(browser: Browser, language: str, theme: Literal["light", "dark"] = "light") -> Page:
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 860},
+        locale="zh-CN" if language == "zh" else "en-GB",
+        color_scheme=theme,
+    )
+    return context.new_page()
 
 
 def _photograph(tab: Page, name: str) -> None:

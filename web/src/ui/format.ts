@@ -3,7 +3,7 @@ export function digits(value: number, places = 4): string {
   if (!Number.isFinite(value)) return value > 0 ? "∞" : value < 0 ? "−∞" : "NaN";
   const size = Math.abs(value);
   const written = size !== 0 && (size < 1e-3 || size >= 1e5) ? value.toExponential(places - 1) : value.toFixed(places);
-  return written.replace("-", "−");
+  return written.replaceAll("-", "−");
 }
 
 export function whole(value: number): string {

@@ -69,7 +69,7 @@ export function Network({ lines }: { lines: string[] }) {
         const { x, y } = spotOf(node);
         return (
           <g class={lit(node)}>
-            <circle cx={x} cy={y} r={26} />
+            <circle cx={x} cy={y} r={29} />
             <text x={x} y={y - 2}>
               {node.replace("hidden", "h").replace("output", "o")}
             </text>
