@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from glassbert.arguments import checked
-from glassbert.arguments import checked
 from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.words import Words
 
@@ -167,7 +166,6 @@ CATALOGUE = {
 }
 
 
-@checked
 @checked
 def experiments(language: Language = "en") -> dict[str, str]:
     """Return the names of all experiments, each with the question it asks."""

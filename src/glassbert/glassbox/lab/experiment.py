@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from glassbert.arguments import checked
-from glassbert.arguments import checked
 from glassbert.errors import UserError
 from glassbert.glassbox.lab.catalogue import CATALOGUE
 from glassbert.glassbox.lab.result import Report, Result, read_result
@@ -35,7 +34,6 @@ class Experiment(Generic[S]):
     """Settings of the large form, which takes minutes."""
 
 
-@checked
 @checked
 def lab(name: str, *, size: Size = "small", **settings: Any) -> Result:
     """Run an experiment and return its result.
@@ -77,7 +75,6 @@ def find(name: str) -> Experiment[Any]:
     return found
 
 
-@checked
 @checked
 def saved_result(name: str) -> Result:
     """Return the result of an experiment that comes with the package."""

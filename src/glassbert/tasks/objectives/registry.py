@@ -5,7 +5,6 @@ from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
 from glassbert.arguments import checked
-from glassbert.arguments import checked
 from glassbert.config import ModelConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.tasks.objectives.left_out import LeftOutTokens
@@ -28,7 +27,6 @@ OBJECTIVES: dict[str, type[Objective]] = {
 """`register_objective` adds to it."""
 
 
-@checked
 @checked
 def register_objective(name: str, objective: type[Objective]) -> None:
     """Make an objective known to `pretrain` and `evaluate`, in Python and on the command line."""
