@@ -23,7 +23,15 @@ ROOT = Path(__file__).parents[2]
 INDEX = "glassbert/web/index.html"
 NODE = {"node", "nodejs", "npm", "npx", "corepack"}
 TESTS = ("tests/page/test_browser.py", "tests/page/test_browser_numbers.py", "tests/page/test_gates.py")
-TEST_PACKAGES = ("pytest", "pytest-timeout", "pytest-xdist", "playwright", "hypothesis")
+TEST_PACKAGES = (
+    "pytest",
+    "pytest-timeout",
+    "pytest-xdist",
+    "playwright",
+    "hypothesis",
+    "scipy",
+    "transformers",
+)
 
 
 def test_without_the_page_open_says_in_one_line_what_is_missing(
