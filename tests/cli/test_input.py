@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from glassbert.cli.input import input_texts, num_processes
+from glassbert.cli.main import main
 from glassbert.errors import DataError
 
 LINES = '今天的天气很好。\n{"text": "不是吗？"}\n{not json}\n'
@@ -40,3 +41,13 @@ def test_json_beyond_the_limits_is_bad_data(line: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(line.encode() + b"\n")))
     with pytest.raises(DataError, match="stdin:1: .*; correct the JSON, or give plain lines"):
         next(input_texts("-"))
+
+
+def test_a_file_whose_name_begins_with_a_dash_is_no_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["embed", "demo", "-x.txt"]) == 2
+    Path("-x.txt").write_text("a text\n")
+    assert main(["embed", "demo", "-x.txt"]) == 0
+    assert capsys.readouterr().out.count("\n") == 1

@@ -80,6 +80,7 @@ def test_what_is_no_model_ends_the_start_with_one_line(tmp_path: Path) -> None:
     told = [line for line in done.stderr.splitlines() if not line.startswith("{")]
     assert done.returncode == 4
     assert len(told) == 1
+    assert not done.stdout  # no address of a page that never comes
 
 
 def test_a_folder_that_is_deleted_leaves_the_model_at_work(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from glassbert.cli.device import DeviceOptions, place_of
+from glassbert.model_names import model_folder
 from glassbert.ranges import PORT
 
 
@@ -32,10 +33,15 @@ def open_page(
     from glassbert.serve.installed import check_installed
 
     check_installed()
-    from glassbert.page.server import PageBackend
+    from glassbert.interop.stored import find_stored
+    from glassbert.page.run_folder import RunFolder
+    from glassbert.page.server import CONFIG, PageBackend
     from glassbert.serve.http.log import Log
     from glassbert.serve.http.server import Binding, Server
 
+    folder = model_folder(model)
+    if RunFolder.of(folder) is None and not (folder / CONFIG).is_file():
+        find_stored(folder)  # what is no model is refused before there is an address
     log = Log()
     backend = PageBackend(model, log, other=compare, data=data, place=place_of(where))
 

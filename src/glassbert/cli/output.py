@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -35,8 +36,8 @@ messages = _Messages(stderr=True, highlight=False)
 
 
 def _refuse_options(_: object, value: str) -> None:
-    """Refuse an unknown option where - means stdin."""
-    if value.startswith("-") and value != "-":
+    """Refuse an unknown option where - means stdin; a file of that name is no option."""
+    if value.startswith("-") and value != "-" and not Path(value).exists():
         raise ValueError(f'Unknown option: "{value}".')
 
 

@@ -12,6 +12,7 @@ from cyclopts.config import Env
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.output import print_json, remark
 from glassbert.errors import UserError
+from glassbert.model_names import model_folder
 from glassbert.ranges import PORT, PROCESSES, SECONDS
 from glassbert.serve.settings import ServeSettings
 
@@ -115,10 +116,14 @@ def _shared_out(settings: ServeSettings, num_processes: int) -> ServeSettings:
 def _front(
     models: tuple[str, ...], network: NetworkOptions, settings: ServeSettings, where: DeviceOptions | None
 ) -> "Front":
+    from glassbert.interop.stored import find_stored
     from glassbert.serve.front import Front
     from glassbert.serve.http.keys import Hosts
     from glassbert.serve.names import named_models
 
+    named = named_models(models)
+    for folder in named.values():
+        find_stored(model_folder(folder))  # what is no model is refused before there is an address
     keys = _keys(network)
     if not keys and network.host not in LOOPBACK and not network.no_auth:
         raise UserError(
@@ -126,7 +131,7 @@ def _front(
             "give --api-key-file FILE, or say --no-auth"
         )
     return Front(
-        named_models(models),
+        named,
         settings,
         place=place_of(where),
         read_keys=lambda: _keys(network),

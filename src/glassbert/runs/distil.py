@@ -65,7 +65,7 @@ class TextSettings:
     held_out: Count = 1_000
     """Further sentences, to measure on."""
     pairs: Path | None = None
-    """File of pairs of texts with scores of people, to measure on, too; they do not choose the best weights."""
+    """File of pairs of texts with scores of people, to measure on too, never to choose the weights."""
     max_length: Length = 128
     """Tokens of the longest text."""
 

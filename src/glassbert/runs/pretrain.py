@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from glassbert.config import BertConfig, preset
@@ -115,12 +116,25 @@ class PretrainRecipe:
         corpora = {"corpus": Corpus.open(self.data.corpus)}
         if self.data.held_out is not None:
             corpora["held_out"] = Corpus.open(self.data.held_out)
+        if self.objective.partner == "file":
+            _log_partners(corpora["corpus"], log)
         return SingleRun(
             trainable=make_trainable(self, **corpora, has_weights=bool(checkpoints(out))),
             settings=self.train,
             data={name: _fingerprint(corpus) for name, corpus in corpora.items()},
             has_best=False,
         )
+
+
+def _log_partners(corpus: Corpus, log: Log) -> None:
+    """Say where a partner cannot be from the same file, or where that rules nothing out."""
+    if corpus.source_ends is None:
+        return  # refused where pairs are drawn
+    sizes = np.diff(corpus.source_ends, prepend=0)
+    if len(sizes) == 1:
+        log("objective.partner=file changes nothing: the corpus is of one file; build it of one a language")
+    elif (alone := int((sizes == 1).sum())) > 0:
+        log(f"objective.partner=file: {alone} of {len(sizes)} files have one document, whose partner is any")
 
 
 def make_trainable(

@@ -169,6 +169,15 @@ def test_threads_that_die_again_and_again_end_the_server_with_code_1(started: St
     assert live.code == 1
 
 
+def test_what_is_no_model_is_refused_before_there_is_an_address(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", str(tmp_path / "none"), "--port", "0"]) == 4
+    told = capsys.readouterr()
+    assert not told.out
+    assert told.err.count("\n") == 1
+
+
 def test_a_port_in_use_is_one_line() -> None:
     for number in (1, 2):
         with listen("127.0.0.1", 0)[0] as taken, pytest.raises(UserError, match="choose another --port"):
