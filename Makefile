@@ -47,7 +47,7 @@ format: $(DEV_INSTALLED)  ## Let ruff put the code in order
 	$(BIN)/ruff check --fix .
 
 test: $(DEV_INSTALLED)  ## The test suite: offline, on the CPU
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -rs -n 3  # compiled once, not by each of the many processes
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -rfEs -n 3  # compiled once, not by each of the many processes
 
 test-slow: $(DEV_INSTALLED)  ## The long comparisons on large corpora
 	$(BIN)/pytest -q -m slow

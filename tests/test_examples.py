@@ -82,8 +82,8 @@ EXPECTED = {
         "/similarity: the dog is nearer to the cat than the market is: True",
         "/tasks/fill: country",
         "drained, exit code 0",
-        "3 files, 9 rows, 3 bad; 0 were done before",
-        "3 files, 9 rows, 3 bad; 3 were done before",
+        "3 files, 9 rows, 0 bad; 0 were done before",
+        "3 files, 9 rows, 0 bad; 3 were done before",
     ],
     "11_page": [
         "they part at emb.token",

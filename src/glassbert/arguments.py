@@ -6,6 +6,7 @@ So a wrong argument is one line that names it, before anything is read, computed
 import inspect
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache, wraps
 from numbers import Integral, Real
 from pathlib import Path
@@ -48,7 +49,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         known = hints()
         for name, value in (*zip(known, args, strict=False), *kwargs.items()):
             if name in known and not accepts(known[name], value):
-                raise UserError(f"{name}={shown(value)}; expected {described(known[name])}")
+                raise UserError(f"{name}={shown(value)}; expected {described(known[name], value)}")
         return function(*args, **kwargs)
 
     return call
@@ -121,18 +122,20 @@ def _accepts_all(hint: Any, values: Collection[Any]) -> bool:
     return all(accepts(hint, value) for value in values)
 
 
-def described(hint: Any) -> str:
-    """Return what is expected, for a message."""
+def described(hint: Any, value: object = None) -> str:
+    """Return what is expected instead of ``value``, for a message."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return described(arguments[0])
+        return described(arguments[0], value)
     if origin in (Union, UnionType):
         names = [
             "a path" if one in (str, Path) and Path in arguments else described(one) for one in arguments
         ]
         return " or ".join(dict.fromkeys(names))
     if origin is Literal:
-        return "one of " + ", ".join(map(str, arguments))
+        known = [str(one) for one in arguments]
+        guess = get_close_matches(value, known, n=1) if isinstance(value, str) else []
+        return f"one of {', '.join(known)}" + "".join(f" (nearest: {one!r})" for one in guess)
     if origin in (Sequence, Collection, Iterable, list, tuple):
         return f"a list of {described(arguments[0])}" if arguments else "a list"
     if origin in (Mapping, Callable):

@@ -91,10 +91,10 @@ def test_embed_writes_an_array(
     vectors = np.load(out)
     assert vectors.shape == (2, 32)
     monkeypatch.setattr(embed, "CHUNK", 1)
-    assert main(["embed", str(mlm_folder), str(source), "--out", str(out)]) == 0
+    assert main(["embed", str(mlm_folder), str(source), "--out", str(out), "--force"]) == 0
     np.testing.assert_allclose(np.load(out), vectors, atol=1e-6)
     source.write_text("")
-    assert main(["embed", str(mlm_folder), str(source), "--out", str(out)]) == 0
+    assert main(["embed", str(mlm_folder), str(source), "--out", str(out), "--force"]) == 0
     assert len(np.load(out)) == 0
     assert capsys.readouterr().out == ""
     assert "ends in .npy" in fails(capsys, 2, "embed", mlm_folder, source, "--out", tmp_path / "vectors.txt")

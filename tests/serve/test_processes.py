@@ -130,11 +130,13 @@ def test_children_end_with_their_parent(folder: Path) -> None:
 
 
 def test_a_model_that_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
+    write_small("fill", tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"damaged")
     server = ServeProcess(str(tmp_path), "--processes", "2")
     assert server.process.wait(60) == 4
     server._reader.join(5)
     assert len(server.lines) == 1
-    assert "config.json" in server.lines[0]
+    assert "model.safetensors" in server.lines[0]
 
 
 def test_what_a_slot_holds_is_read_whole_or_not_at_all() -> None:

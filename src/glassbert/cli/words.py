@@ -1,6 +1,6 @@
 """`words`: vectors of words, their neighbours, and how well they agree with people."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +17,7 @@ from glassbert.ranges import COUNT
 from glassbert.text.portions import grouped
 
 if TYPE_CHECKING:
+    from glassbert.evaluation.word_pairs import WordSet
     from glassbert.inference.word_vectors import Near, WordVectors
 
 _TEXTS = 1024
@@ -76,7 +77,7 @@ def words(
     from glassbert.evaluation.word_pairs import WordSet
     from glassbert.inference.loading import load
     from glassbert.inference.model import Model
-    from glassbert.inference.word_vectors import MOST, frequent_words, listed_words, word_vectors
+    from glassbert.inference.word_vectors import word_vectors
 
     options = options or WordOptions()
     if options.spans is not None:
@@ -91,13 +92,7 @@ def words(
     sets = [WordSet.read(path) for path in options.pairs or ()]
     analogies = [_three(text) for text in options.analogy or ()]
     asked = [*(options.near or ()), *(word for three in analogies for word in three)]
-    wanted = [*(listed_words(file) if file else ()), *(word for one in sets for word in one.words())]
-    if wanted and options.most is not None:
-        raise UserError("--most is for the words of a text; leave it out, or the list and --pairs")
-    if not wanted and options.text:
-        most = MOST if options.most is None else options.most
-        wanted = frequent_words(options.text, most, segmenter=options.segmenter, log=remark)
-    wanted += asked
+    wanted = [*_vocabulary(file, sets, options), *asked]
     if not wanted:
         raise UserError("no words; name a file with one word per line, --pairs, or --text to take them from")
     loaded = load(model, Model, **place_of(where))
@@ -124,6 +119,19 @@ def words(
     if options.out is not None:
         print_lines([options.out])
     print_lines([*_lines(answers), *(score.sentence() for score in scores)])
+
+
+def _vocabulary(file: Path | None, sets: Sequence["WordSet"], options: WordOptions) -> list[str]:
+    """Return the words of the list and of the pairs; without either, the frequent words of the text."""
+    from glassbert.inference.word_vectors import MOST, frequent_words, listed_words
+
+    listed = [*(listed_words(file) if file else ()), *(word for one in sets for word in one.words())]
+    if listed and options.most is not None:
+        raise UserError("--most is for the words of a text; leave it out, or the list and --pairs")
+    if listed or not options.text:
+        return listed
+    most = MOST if options.most is None else options.most
+    return frequent_words(options.text, most, segmenter=options.segmenter, log=remark)
 
 
 def _check_alone(file: Path | None, options: WordOptions) -> None:

@@ -206,7 +206,7 @@ def write_model(
     if isinstance(tokenizer, SubwordTokenizer):
         limit = cast(TranslatorNetwork, network).config.max_length
         tokenizer = SubwordTokenizer(tokenizer.pieces, tokenizer.merges, max_length=limit)
-    tokenizer.save(folder)
+    tokenizer.save(folder, overwrite=True)
     card = model_card(network, run, is_compressed=dtype == "int8")
     write_atomically(folder / "README.md", card.encode("utf-8"))
 

@@ -56,7 +56,7 @@ def test_an_unknown_experiment_ends_with_the_nearest_name(
         (["--set", "scales=[]"], "scales is empty"),
         (["--set", "scales=[5000]"], "of at least -1,000 and at most 1,000"),
         (["--set", "scales=abc"], "expected a list"),
-        (["--set", "size=huge"], "expected small or large"),
+        (["--set", "size=huge"], "expected one of small, large"),
         (["--saved", "--set", "scales=[1]"], "leave out --set"),
     ],
 )
@@ -165,7 +165,7 @@ def test_an_interval_is_students_and_decides_only_when_it_excludes_the_limit() -
 
 
 def test_an_unknown_size_is_refused() -> None:
-    with pytest.raises(UserError, match="expected small or large"):
+    with pytest.raises(UserError, match="expected one of small, large"):
         gb.lab("waves", size="big")  # type: ignore[arg-type]
 
 

@@ -169,7 +169,7 @@ BAD = {
     "a blank target": (translator, ("one.",), " ", "not blank"),
     "two texts for a translator": (translator, ("one.", "two."), None, "give its translation as the target"),
     "a blank text": (lambda: bert(), ("  ",), None, "the text is blank"),
-    "a list of texts": (lambda: bert(), (["a", "b"],), None, "a trace is of one text"),
+    "a list of texts": (lambda: bert(), (["a", "b"],), None, "text=['a', 'b']; expected str"),
 }
 
 

@@ -244,7 +244,7 @@ def test_an_id_outside_the_vocabulary_is_named(id_: int) -> None:
         (lambda: TOKENIZER.encode("a", keep="middle"), "keep='middle'; expected"),
         (lambda: TOKENIZER.encode_batch(["a", "b"], ["c"]), "got 2 texts and 1 pairs"),
         (lambda: TOKENIZER.encode_batch("ab"), "wrap it in a list"),
-        (lambda: TOKENIZER.encode(None), "expected texts that are str, got a NoneType"),
+        (lambda: TOKENIZER.encode(None), "text=None; expected str"),
     ],
 )
 def test_a_wrong_call_says_what_to_do(call, message: str) -> None:

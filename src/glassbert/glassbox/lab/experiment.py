@@ -44,8 +44,6 @@ def lab(name: str, *, size: Size = "small", **settings: Any) -> Result:
         settings: Settings of the experiment by name, such as ``num_seeds=3``.
     """
     experiment = find(name)
-    if size not in ("small", "large"):
-        raise UserError(f"size={size!r}; expected small or large")
     table = {**(experiment.large if size == "large" else {}), **settings}
     chosen = settings_from(experiment.settings, table, name)
     for key, value in vars(chosen).items():

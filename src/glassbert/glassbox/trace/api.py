@@ -96,8 +96,6 @@ def _subject(
     model: Model | Translator, text: str, pair: str | None, target: object, *, grad: bool
 ) -> Subject:
     for name, value in (("text", text), ("pair", pair)):
-        if value is not None and not isinstance(value, str):
-            raise UserError(f"{name}: expected a str, got a {type(value).__name__}; a trace is of one text")
         if value is not None and not value.strip():
             raise UserError(f"the {name} is blank; give at least one word to trace")
     if isinstance(model, Model):

@@ -252,7 +252,7 @@ def json_beside(path: str | Path) -> Path:
     return Path(path).with_suffix(".json")
 
 
-def write_beside(path: Path, info: TraceInfo) -> None:
+def write_beside(path: str | Path, info: TraceInfo) -> None:
     """Write the JSON of a trace."""
     write_json(json_beside(path), {"generator": GENERATOR, **asdict(info)})
 
