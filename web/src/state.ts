@@ -84,15 +84,23 @@ export function messageOf(error: unknown): string {
   return isKey(key) ? t(key, { limit: meta.value?.limits.characters ?? "" }) : error.message;
 }
 
-/** Ask for something; what went wrong is shown above the page. */
+// Counts beginnings and failures, to know which was first.
+let moment = 0;
+let failedAt = 0;
+
+/** Ask for something; what went wrong is shown above the page until something that was asked for later succeeds. */
 export async function attempt<T>(work: Promise<T>): Promise<T | null> {
+  const beganAt = ++moment;
   try {
     const value = await work;
-    problem.value = null;
+    if (failedAt < beganAt) problem.value = null;
     return value;
   } catch (error) {
     if (error instanceof ApiError && error.status === 410) forget();
-    else if (!(error instanceof DOMException && error.name === "AbortError")) problem.value = messageOf(error);
+    else if (!(error instanceof DOMException && error.name === "AbortError")) {
+      failedAt = ++moment;
+      problem.value = messageOf(error);
+    }
     return null;
   }
 }
