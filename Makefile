@@ -46,8 +46,9 @@ format: $(DEV_INSTALLED)  ## Let ruff put the code in order
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Bytecode is kept for the many processes. A test that runs out of time gets one more try; the summary says so.
 test: $(DEV_INSTALLED)  ## The test suite: offline, on the CPU
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -rfEs -n 3  # compiled once, not by each of the many processes
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -rfEsR -n 3 --reruns 1 --only-rerun Timeout
 
 test-slow: $(DEV_INSTALLED)  ## The long comparisons on large corpora
 	$(BIN)/pytest -q -m slow
