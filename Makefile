@@ -7,9 +7,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.installed-dev
 BENCH_INSTALLED := $(VENV)/.installed-bench
-BENCHMARKS := $(filter-out $(addprefix benchmarks/,load.py serve_peers.py servers.py worker.py),$(wildcard benchmarks/*.py))
+BENCHMARKS := encode pretrain finetune translate vocab corpus
 
-.PHONY: help demo page check format test test-slow fuzz bench clean
+.PHONY: help demo page check format test test-slow docs fuzz bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show what can be made
@@ -53,11 +53,14 @@ test: $(DEV_INSTALLED)  ## The test suite: offline, on the CPU
 test-slow: $(DEV_INSTALLED)  ## The long comparisons on large corpora
 	$(BIN)/pytest -q -m slow
 
+docs: $(DEV_INSTALLED)  ## Write what comes out of the pages into them (PAGES="README 06-tasks" for some)
+	PYTHONPATH=tests $(BIN)/python -m helpers.page_outputs $(PAGES)
+
 fuzz: $(DEV_INSTALLED)  ## Hostile bytes at every door, for FUZZ_MINUTES (5)
 	PYTHONPATH=tests $(BIN)/python -m fuzz
 
 bench: $(BENCH_INSTALLED)  ## Ours and the peers, side by side (close other programs first)
-	missed=0; for script in $(BENCHMARKS); do $(BIN)/python $$script || missed=1; done; exit $$missed
+	missed=0; for script in $(BENCHMARKS); do $(BIN)/python benchmarks/$$script.py || missed=1; done; exit $$missed
 
 clean:  ## Remove what was made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

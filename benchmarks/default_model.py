@@ -1,4 +1,4 @@
-"""What the default model is worth: a bag of words, an older model, the new one and MiniLM on the same rows.
+"""How good the default model is: a bag of words, an older model, the new one and MiniLM on the same rows.
 
     python benchmarks/default_model.py [SET ...] [--old FOLDER] [--model demo] [--rows 1500] [--seeds 3]
 

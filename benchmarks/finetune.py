@@ -11,7 +11,7 @@ measuring are not timed.
 
 MRPC and WNUT17 are whole, SST-2 has 8,000 rows, and the others as many, spread evenly over their files, as
 let two seeds of all eight end within an hour on 2 cores; --scale takes more or less. Finished runs are kept
-in --results, so that the benchmark can be stopped and gone on with.
+in --results, so that the benchmark can be stopped and resumed.
 
     python benchmarks/finetune.py [TASK ...] [--seeds 2] [--epochs N] [--scale 1] [--results FILE]
 """
@@ -37,7 +37,7 @@ WARMUP, WEIGHT_DECAY, MAX_GRAD_NORM = 0.1, 0.01, 1.0
 IGNORED = -100
 ANY_NUMBER = 10**9
 TURNS = 16
-"""How many times a side is called up to train a part of its steps."""
+"""Into how many parts a side's steps are divided; the sides take turns."""
 SCORE = "score"
 
 
@@ -75,7 +75,7 @@ CASES = {
     "cmrc2018": Case(
         "answer", "answer/cmrc2018.train.json.gz", "answer/cmrc2018.dev.json.gz", DEMO, 1.3, 400, 300
     ),
-    # So few sentences, few of which name anything: after two epochs nobody finds a name.
+    # Few sentences, few of which name anything: after two epochs neither side finds a name.
     "wnut17": Case(
         "tag", "tag/wnut17.train.conll.gz", "tag/wnut17.dev.conll.gz", MINILM, 2.0, 1000, 1000, epochs=8.0
     ),
@@ -88,7 +88,7 @@ CASES = {
 
 @dataclass(frozen=True)
 class Plan:
-    """One run, as both sides are told it."""
+    """One run, as both sides get it."""
 
     case: str
     model: str
@@ -103,7 +103,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to."""
+    """The result of a run."""
 
     metric: str
     score: float
@@ -138,7 +138,7 @@ def make_task(plan: Plan) -> tuple[Any, Any]:
 
 
 def spread(rows: Sequence[Any], number: int) -> list[Any]:
-    """Return so many rows from all over a file: neighbours are often about the same thing."""
+    """Return this many rows from all over a file: neighbours are often about the same thing."""
     number = min(number, len(rows))
     return [rows[index * len(rows) // number] for index in range(number)]
 
@@ -148,7 +148,7 @@ def say_nothing(line: str) -> None:
 
 
 def in_turns(steps: Iterator[None], num_steps: int, measure: Callable[[], None]) -> dict[str, Run]:
-    """Return runs that train a part of the steps each, and one that measures what came out."""
+    """Return runs that train a part of the steps each, and one that measures the result."""
     per_turn = math.ceil(num_steps / TURNS)
 
     def train() -> None:
@@ -212,7 +212,7 @@ def train_theirs(plan: Plan, score_file: Path) -> dict[str, Run]:
 
 
 def write_score(task: Any, metrics: dict[str, float], plan: Plan, file: Path) -> None:
-    """Leave what a run came to, but for the time, where the comparison finds it."""
+    """Store the result of a run, except for the time, where the comparison finds it."""
     metric, num_examples = task.task.best_by, round(plan.epochs * len(task.train_inputs))
     score = {"metric": metric, "score": metrics[metric], "num_examples": num_examples}
     file.write_text(json.dumps(score), encoding="utf-8")
@@ -259,7 +259,7 @@ def padded(inputs: Sequence[Any], form: Any, *, with_labels: bool = True) -> dic
     targets = [torch.from_numpy(one.target) for one in inputs]
     head = form.head().head
     if head == "answer":
-        # An answer in another window says nothing of this one: transformers ignores places beyond the end.
+        # An answer in another window does not count in this one: transformers ignores places beyond the end.
         places = torch.stack([torch.where(one == IGNORED, 10**6, one) for one in targets])
         return batch | {"start_positions": places[:, 0], "end_positions": places[:, 1]}
     if head == "tag":
@@ -359,7 +359,7 @@ def model_folder(name: str) -> Path:
 
 
 def report(name: str, found: dict[str, list[Outcome]]) -> bool:
-    """Print what a data set came to; return whether both goals are met."""
+    """Print the results on a data set; return whether both goals are met."""
     target = CASES[name].target
     scores = {side: [one.score for one in of_side] for side, of_side in found.items()}
     speeds = {side: statistics.median(one.speed for one in of_side) for side, of_side in found.items()}

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 HOST = "127.0.0.1"
+KEPT_SECONDS = 3.0
+"""An idle connection is used again for so long; usual servers close it after 5 s."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Request:
 
 @dataclass
 class Outcome:
-    """What became of one request."""
+    """The result of one request."""
 
     due_s: float
     latency_s: float
@@ -35,7 +37,7 @@ class Outcome:
 
 @dataclass
 class Result:
-    """What became of a load."""
+    """The result of a load."""
 
     seconds: float
     outcomes: list[Outcome] = field(default_factory=list)
@@ -51,9 +53,11 @@ class Result:
     def good_per_s(self, within_s: float = float("inf")) -> float:
         return len(self.good(within_s)) / self.seconds
 
-    def percentile_ms(self, percent: float) -> float:
-        """Return a percentile of the latency of answers; infinity without any."""
-        latencies = sorted(one.latency_s for one in self.good())
+    def percentile_ms(self, percent: float, max_texts: int | None = None) -> float:
+        """Return a percentile of the latency of answers, perhaps only small ones; infinity without any."""
+        latencies = sorted(
+            one.latency_s for one in self.good() if max_texts is None or one.num_texts <= max_texts
+        )
         if not latencies:
             return float("inf")
         return 1000 * latencies[min(len(latencies) - 1, int(len(latencies) * percent / 100))]
@@ -80,7 +84,8 @@ class Client:
         """
         self.port, self.timeout_s = port, timeout_s
         self._local = (address, 0) if address else None
-        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter, float]] = []
+        """Open connections, and since when each has nothing to do."""
 
     async def ask(self, request: Request) -> int | str:
         """Return the status of an answer, or the name of what went wrong."""
@@ -90,7 +95,7 @@ class Client:
             return type(error).__name__
 
     async def _once(self, content: bytes) -> int:
-        reader, writer = self._idle.pop() if self._idle else await self.connect()
+        reader, writer = self._open_one() or await self.connect()
         should_keep = False
         try:
             writer.write(content)
@@ -100,22 +105,43 @@ class Client:
             return int(head[9:12])
         finally:
             if should_keep:
-                self._idle.append((reader, writer))
+                self._idle.append((reader, writer, time.perf_counter()))
             else:
                 writer.close()
+
+    def _open_one(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        """Return a connection that the server will not close just now."""
+        while self._idle:
+            reader, writer, since = self._idle.pop()
+            if time.perf_counter() - since < KEPT_SECONDS and not reader.at_eof():
+                return reader, writer
+            writer.close()
+        return None
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(HOST, self.port, limit=2**24, local_addr=self._local)
 
     def close(self) -> None:
-        for _, writer in self._idle:
+        for _, writer, _ in self._idle:
             writer.close()
 
 
 async def closed_loop(
-    port: int, requests: Sequence[Request], num_clients: int, seconds: float, address: str | None = None
+    port: int,
+    requests: Sequence[Request],
+    num_clients: int,
+    seconds: float,
+    *,
+    address: str | None = None,
 ) -> Result:
-    """Let some clients ask again as soon as they have their answer."""
+    """Let some clients ask again as soon as they have their answer, and wait for the last answer.
+
+    The seconds of the result are those until then: a server that answers small requests first has many large
+    ones under way when the clients stop, and their texts count.
+
+    Args:
+        address: Of this machine, to come from.
+    """
     client, result, start = Client(port, address=address), Result(seconds), time.perf_counter()
     cpu_before = time.process_time()
     turn = iter(range(10**9))
@@ -125,10 +151,10 @@ async def closed_loop(
             request = requests[next(turn) % len(requests)]
             status = await client.ask(request)
             ended = time.perf_counter() - start
-            if ended <= seconds:
-                result.outcomes.append(Outcome(due, ended - due, status, request.num_texts))
+            result.outcomes.append(Outcome(due, ended - due, status, request.num_texts))
 
     await asyncio.gather(*(ask_on() for _ in range(num_clients)))
+    result.seconds = time.perf_counter() - start
     result.client_cpu_s = time.process_time() - cpu_before
     client.close()
     return result
@@ -137,7 +163,7 @@ async def closed_loop(
 async def open_loop(
     port: int, requests: Sequence[Request], rate: float, seconds: float, *, seed: int, timeout_s: float = 60.0
 ) -> Result:
-    """Send requests at random moments, ``rate`` a second on average, whatever becomes of them."""
+    """Send requests at random moments, ``rate`` a second on average, whether or not they are answered."""
     rng, client, result = random.Random(seed), Client(port, timeout_s), Result(seconds)
     start, due, tasks = time.perf_counter(), 0.0, set()
     cpu_before = time.process_time()
@@ -183,11 +209,11 @@ async def leave_early(port: int, requests: Sequence[Request], rate: float, secon
     return number
 
 
-async def read_slowly(port: int, request: Request, num_clients: int, seconds: float) -> None:
-    """Let clients ask for much and take a few bytes of it now and then."""
+async def read_slowly(port: int, request: Request, num_clients: int, seconds: float, address: str) -> None:
+    """Let clients of one address ask for much and take a few bytes of it now and then."""
 
     async def trickle() -> None:
-        reader, writer = await asyncio.open_connection(HOST, port, limit=1024)
+        reader, writer = await asyncio.open_connection(HOST, port, limit=1024, local_addr=(address, 0))
         writer.write(request.content)
         ends_at = time.perf_counter() + seconds
         while time.perf_counter() < ends_at:

@@ -99,7 +99,7 @@ def measured(name: str, seed: int, arguments: argparse.Namespace) -> dict[str, f
 def chosen_rate(name: str, base: list[str], folder: Path) -> tuple[float, float]:
     """Return the best of three rates after a short run each, and the CPU seconds of a step."""
     known = folder / f"rate-{name.replace(' ', '-')}.json"
-    if known.exists():  # a run that is finished would tell nothing of its time
+    if known.exists():  # a finished run would not show its time
         rate, seconds = json.loads(known.read_text())
         return rate, seconds
     found = []
@@ -119,7 +119,7 @@ def short_run(
     folder: Path, out: Path, base: list[str], rate: float, steps: int
 ) -> tuple[dict[str, float], float]:
     """Return the held-out metrics of a run, made from the start, and the CPU seconds that it took."""
-    shutil.rmtree(out, ignore_errors=True)  # half of a run would tell half of its time
+    shutil.rmtree(out, ignore_errors=True)  # half of a run would show half of its time
     used_s = pretrain(folder, out, [*base, f"train.steps={steps}", f"train.learning_rate={rate}"])
     return json.loads((out / "metrics.jsonl").read_text().splitlines()[-1])["evaluation"], used_s
 

@@ -1,6 +1,6 @@
 """Is a source tree as fast as another one? Load, encode, run verbs and train with both, in turns.
 
-    python benchmarks/old_and_new.py OLD_CHECKOUT [NEW_CHECKOUT] [--rounds 7] [--only pretrain ...]
+    python benchmarks/old_and_new.py OLD_CHECKOUT [NEW_CHECKOUT] [--rounds 7] [--minutes 8] [--only load ...]
 
 Each tree runs in processes of its own, one at a time; medians and their ratio are printed. Training speed is
 what the run itself measured (speed.jsonl); load, embed, predict and corpus are whole verbs or calls by the
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from same_numbers import HERE, TASKS, make_inputs
@@ -113,11 +114,16 @@ class Tree:
         self.run("-m", "glassbert", "train", "pair", *names, *options)
         return speed_of(self.work / out)
 
-    def prepare(self) -> None:
-        """Build the corpus to pre-train on."""
-        text = self.inputs / "enwiki.jsonl"
-        self.run("-m", "glassbert", "vocab", "train", text, "--size", 4000, "--out", "vocab")
-        self.run("-m", "glassbert", "corpus", "build", text, "--tokenizer", "vocab", "--out", "corpus")
+    def prepare(self, wanted: Collection[str]) -> None:
+        """Make what the wanted kinds of work read: a vocabulary, a corpus, a classifier."""
+        if {"corpus", "pretrain"} & set(wanted):
+            text = self.inputs / "enwiki.jsonl"
+            self.run("-m", "glassbert", "vocab", "train", text, "--size", 4000, "--out", "vocab")
+            self.run("-m", "glassbert", "corpus", "build", text, "--tokenizer", "vocab", "--out", "corpus")
+        if "predict" in wanted:
+            self._train_classifier()
+
+    def _train_classifier(self) -> None:
         (self.work / "rows.tsv").write_text("text\tlabel\n" + "good film\tgood\nbad film\tbad\n" * 10)
         rows, steps = self.work / "rows.tsv", ("--set", "train.steps=1")
         names = ("--model", minilm_folder(), "--train", rows, "--dev", rows, "--out", "classifier")
@@ -145,6 +151,7 @@ def main() -> int:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path, nargs="?", default=HERE)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--minutes", type=float, default=60.0, help="start no round after this long")
     parser.add_argument("--only", nargs="+", choices=WORK, default=WORK)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -161,17 +168,20 @@ def main() -> int:
             work = Path(name) / f"tree-{index}"
             work.mkdir()
             trees.append(Tree(folder, inputs, work))
-            trees[-1].prepare()
+            trees[-1].prepare(arguments.only)
         for what in arguments.only:
             found: list[list[float]] = [[], []]
+            ends_at = time.monotonic() + 60 * arguments.minutes / len(arguments.only)
             for number in range(arguments.rounds):
+                if number > 1 and time.monotonic() > ends_at:
+                    break
                 for index in (0, 1) if number % 2 else (1, 0):
                     found[index].append(getattr(trees[index], what)())
             old, new = map(statistics.median, found)
             ratios = sorted(n / o for o, n in zip(*found, strict=True))
             print(
                 f"{what:<10} old {old:10,.1f}  new {new:10,.1f} a second  ratio {new / old:.3f}"
-                f"  (pairs {ratios[0]:.3f} to {ratios[-1]:.3f})",
+                f"  ({len(ratios)} pairs, {ratios[0]:.3f} to {ratios[-1]:.3f})",
                 flush=True,
             )
     return 0

@@ -55,7 +55,7 @@ def opened(*arguments: str | Path) -> Iterator[tuple[str, int]]:
         process.wait()
 
 
-def told(name: str, values: list[float], limit: float) -> bool:
+def within_limit(name: str, values: list[float], limit: float) -> bool:
     """Print a line; return whether the median is within the limit."""
     median = statistics.median(values)
     verdict = "ok" if median <= limit else "MISSED"
@@ -74,7 +74,9 @@ def starts(tab: Page, address: str, times: int) -> bool:
         tab.wait_for_selector(".places .score")
         usable.append(tab.evaluate("performance.now()"))
         paints.append(tab.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
-    return all([told("first paint", paints[1:], PAINT_MS), told("usable", usable[1:], USABLE_MS)])
+    return all(
+        [within_limit("first paint", paints[1:], PAINT_MS), within_limit("usable", usable[1:], USABLE_MS)]
+    )
 
 
 def clicks(tab: Page, address: str, times: int) -> bool:
@@ -108,7 +110,7 @@ def clicks(tab: Page, address: str, times: int) -> bool:
         )
     )
     named = {"another block": attention, "another token": flow, "a number": cells}
-    return all([told(f"click at 512 tokens: {name}", one, CLICK_MS) for name, one in named.items()])
+    return all([within_limit(f"click at 512 tokens: {name}", one, CLICK_MS) for name, one in named.items()])
 
 
 def new_texts(tab: Page, address: str, times: int) -> bool:
@@ -121,7 +123,7 @@ def new_texts(tab: Page, address: str, times: int) -> bool:
         first = chr(ord("a") + number % 26)
         view = [f"#/start?text={quote(words)}", f".tokens li:nth-child(2) span[data-piece='{first}']"]
         found.append(float(tab.evaluate(MEASURED, view)))
-    return told("a new text of 16 tokens, 12x768", found[1:], TEXT_MS)
+    return within_limit("a new text of 16 tokens, 12x768", found[1:], TEXT_MS)
 
 
 def soak(tab: Page, address: str, process: int, minutes: float) -> bool:
@@ -142,8 +144,9 @@ def soak(tab: Page, address: str, process: int, minutes: float) -> bool:
 
     tab.goto(address)
     tab.wait_for_selector(".tokens")
-    for number in range(12):  # fill the caches: traces of 512 tokens
-        tab.evaluate("(hash) => { location.hash = hash }", f"#/attention?text={quote(f'{number} {LONG}')}")
+    for number in range(4 * len(PAGES)):  # fill the caches: traces of 512 tokens, and what each page keeps
+        page = PAGES[number % len(PAGES)]
+        tab.evaluate("(hash) => { location.hash = hash }", f"#/{page}?text={quote(f'{number} {LONG}')}")
         tab.wait_for_timeout(2500)
     (full, full_heap), ends_at, number, next_at = memory(), time.monotonic() + 60 * minutes, 0, 0.0
     resident, heap = full, full_heap

@@ -207,7 +207,7 @@ def measure(case: Case, corpus: Path, dropout: float, num_rounds: int) -> bool:
         "glassbert": Worker(glassbert_runs, case, corpus, dropout),
         "limit": Worker(limit_runs, case, corpus, dropout),
     }
-    # A process for each batch size: the memory of one shall not count for another.
+    # A process for each batch size: the memory of one must not count for another.
     peers = {f"{PEER} {size}": size for size in BATCH_SIZES}
     workers |= {name: Worker(transformers_runs, case, corpus, dropout, size) for name, size in peers.items()}
     times: dict[str, list[float]] = {name: [] for name in workers}

@@ -5,8 +5,8 @@ cores, and are measured on the same masked places of the validation text.
 (a) transformers' BertForMaskedLM as published: post-norm, dropout 0.1, chunks of 128 tokens, 32 a batch,
     AdamW at 5e-4, warm-up and linear decay over the budget.
 (b) recipes/wikitext2-mini.toml, by `glassbert pretrain`.
-Also told: when (b) passes the final loss of (a). Runs of both sides take turns; finished ones are kept in
---results, so that the benchmark can be stopped and gone on with.
+Also reported: when (b) passes the final loss of (a). Runs of both sides take turns; finished ones are kept in
+--results, so that the benchmark can be stopped and resumed.
 
     python benchmarks/quality.py [--minutes 10] [--seeds 3] [--results FILE]
 """
@@ -74,7 +74,7 @@ def prepare(train: Path, valid: Path, vocabulary: Path, scratch: Path) -> None:
 
 
 def compare(scratch: Path, minutes: float, num_seeds: int, results: Path | None) -> None:
-    """Run what is not yet in ``results``; print every run and what they come to."""
+    """Run what is not yet in ``results``; print every run and a summary."""
     done: dict[tuple[str, int], list[list[float]]] = {}
     if results and results.is_file():
         for row in map(json.loads, results.read_text(encoding="utf-8").splitlines()):
@@ -172,7 +172,7 @@ def run_theirs(scratch: Path, minutes: float, seed: int) -> list[list[float]]:
 
 
 def chunks(corpus: Path, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield batches of 128-token chunks, masked anew each time, as the usual script makes them."""
+    """Yield batches of 128-token chunks, masked again each time, as the usual script makes them."""
     import torch
 
     from glassbert.data.corpus.reader import Corpus
@@ -200,7 +200,7 @@ def chunks(corpus: Path, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def held_out_loss(model: Any, scratch: Path) -> float:
-    """Measure transformers' model on the very batches that ours is measured on."""
+    """Measure transformers' model on the same batches as ours."""
     import torch
 
     from glassbert.data.corpus.reader import Corpus

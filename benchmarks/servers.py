@@ -157,7 +157,7 @@ def read_texts(corpus: Path, number: int, language: str = "en") -> list[str]:
 
 
 def requests_for(server: Server, texts: list[str]) -> list[Request]:
-    """Return the requests of the profile: one in 21 has 32 texts, so that p95 is that of the others."""
+    """Return the requests of the profile: one in 21 has 32 texts."""
     rng, found = random.Random(SEED), []
     for number in range(20 * 21):
         size = 32 if number % 21 == 10 else 1

@@ -1,9 +1,9 @@
-"""What do taps cost when nobody looks? The network against a copy with every tap cut out of its code.
+"""What do taps cost when they are off? The network against a copy with every tap cut out of its code.
 
 The copy is made from the source: each test of a tap, each call of one and each argument that passes one on is
 removed. Ours and two such copies run in one process, in turns that rotate, on the same packed batch. Each
 turn gives a ratio, which other work on the machine hardly moves. The median of ours to a copy must be within
-1%; that of the two copies shows what the machine can tell apart. Close other programs first; two minutes.
+1%; that of the two copies shows what the machine can resolve. Close other programs first; two minutes.
 
     python benchmarks/trace.py [--seconds 40] [--threads 2]
 """

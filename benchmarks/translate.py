@@ -335,7 +335,7 @@ def note(work: Work, name: str, found: list[list[int]]) -> None:
 
 
 def keep_fastest(worker: Worker) -> None:
-    """Go on with the variant that takes the least time, after a pass that only warms up."""
+    """Continue with the variant that takes the least time, after a warm-up pass."""
     worker.measure(worker.variants[0])
     if len(worker.variants) > 1:
         times = {variant: worker.measure(variant) for variant in worker.variants}
@@ -373,7 +373,7 @@ def table(
 
 
 def agreement(work: Work, beam: int) -> str:
-    """Say how many translations of the peers are ours."""
+    """Print how many translations of the peers equal ours."""
     ours = (work.folder / f"glassbert-{beam}.txt").read_text(encoding="utf-8").split("\n")
     counts = []
     for peer in ("transformers", "ctranslate2"):

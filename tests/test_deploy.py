@@ -1,6 +1,6 @@
 """What lies in deploy/ fits the server: every option, route and port that it names exists.
 
-The linters (hadolint, kubernetes-validate, systemd-analyze) run where they are installed.
+hadolint and kubernetes-validate come with the extra `dev`; systemd-analyze runs where it is installed.
 """
 
 import contextlib
@@ -159,7 +159,8 @@ def test_systemd_hears_of_the_start_the_life_and_the_end(processes: str, tmp_pat
 
 
 def linted(program: str, *words: str) -> None:
-    found = shutil.which(program)
+    beside_python = str(Path(sys.executable).parent)
+    found = shutil.which(program, path=f"{beside_python}{os.pathsep}{os.environ['PATH']}")
     if found is None:
         pytest.skip(f"{program} is not installed")
     done = subprocess.run([found, *words], capture_output=True, text=True)

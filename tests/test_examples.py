@@ -61,7 +61,7 @@ EXPECTED = {
     "08_inside": [
         "  enc.0.attn.probs   softmax(scores)",
         "gradient 0.744, slope 0.744",
-        "they part at emb.token; 2 of 45 tensors are the same",
+        "they diverge at emb.token; 2 of 45 tensors are the same",
         "written: cat.html cat.json cat.safetensors",
         "fill: [MASK] = 'states', log-odds 0.690, probability 0.6659",
         "ranked first by gradients: united, by occlusion: united",
@@ -86,7 +86,7 @@ EXPECTED = {
         "3 files, 9 rows, 0 bad; 3 were done before",
     ],
     "11_page": [
-        "they part at emb.token",
+        "they diverge at emb.token",
         "enc.3.out 0.5144",
         "nearest to the: a 0.5998, an 0.4625, its 0.4595",
         "one HTML file of at most 5 MB: True",

@@ -113,8 +113,8 @@ def test_the_command_line_trains_evaluates_and_predicts(
     assert main(["evaluate", str(trained), str(given / "dev.blocks"), "--json", "--min", "accuracy=0"]) == 0
     evaluation = json.loads(capsys.readouterr().out)
     assert (evaluation["task"], evaluation["examples"]) == ("longer", 20)
-    told = json.loads((trained / "best" / "run.json").read_text())
-    assert told["metrics"]["accuracy"] == evaluation["metrics"]["accuracy"]
+    reported = json.loads((trained / "best" / "run.json").read_text())
+    assert reported["metrics"]["accuracy"] == evaluation["metrics"]["accuracy"]
     assert main(["evaluate", str(trained), str(given / "dev.blocks")]) == 0
     assert "accuracy" in capsys.readouterr().out
     assert main(["predict", str(trained), str(given / "dev.blocks")]) == 0

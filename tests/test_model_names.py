@@ -26,6 +26,13 @@ def test_a_run_folder_is_its_best_model_unless_it_is_a_model_itself(tmp_path: Pa
     assert model_folder(tmp_path) == tmp_path
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "../" * 5000, "猫" * 100])
+def test_a_name_that_no_folder_can_have_is_refused_in_one_line(name: str) -> None:
+    with pytest.raises(ModelError, match="that can be read: File name too long") as refused:
+        gb.load(name)
+    assert len(str(refused.value)) < 200
+
+
 @pytest.fixture
 def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a cache of the hub that holds our demo model under the name someone/small; no network."""

@@ -44,7 +44,7 @@ def test_any_text_is_parsed_or_refused_by_one_error(text: str | bytes) -> None:
         ("[NaN]", "NaN is not JSON"),
         ("[-Infinity]", "-Infinity is not JSON"),
         ("[1e999]", "the number 1e999 is too large"),
-        ('{"a": 1, "b": {"c": 1, "c": 2}}', "the key 'c' is there twice"),
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "the key 'c' occurs twice"),
         (f'["{HALF}"]', "half of a character"),
         ('{"\\uD83D": 1}', "half of a character"),
         (f'[["{PAIR}", "{HALF} {PAIR}"]]', "half of a character"),

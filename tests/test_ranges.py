@@ -65,7 +65,7 @@ def plain(hint: Any) -> set[Any]:
 
 
 def refusal(call: Callable[[], object]) -> str | None:
-    """Return what a user is told; None if the value was accepted."""
+    """Return the message for the user; None if the value was accepted."""
     try:
         call()
     except UserError as error:

@@ -118,6 +118,13 @@ def test_a_file_of_ours_may_have_more_keys() -> None:
     assert record_from(Inner, {"name": "a", "new": 1}, "f", error=DataError) == Inner(name="a")
 
 
+@pytest.mark.parametrize("value", ["9" * 256, "猫" * 86, "a/" * 2048 + "a", "a\0b", "\ud800"])
+def test_a_path_that_no_system_can_have_is_refused_before_it_is_used(value: str) -> None:
+    with pytest.raises(UserError, match=r"^table\.path=.*; expected a path "):
+        settings_from(Table, {"path": value}, "table")
+    settings_from(Table, {"path": "猫" * 85}, "table")
+
+
 def test_a_message_shows_no_megabytes() -> None:
     with pytest.raises(UserError, match=r"\.\.\. \(5,000,002 characters\)") as caught:
         typed("x" * 5_000_000, int, "a")

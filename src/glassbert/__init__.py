@@ -7,7 +7,7 @@ from importlib import import_module
 
 from glassbert.version import __version__ as __version__
 
-TYPE_CHECKING = False  # checkers take it for true; to import typing would take longer than all else here
+TYPE_CHECKING = False  # type checkers take it as true; importing typing would cost more than the rest
 if TYPE_CHECKING:
     from typing import Any
 

@@ -1,6 +1,6 @@
-"""What Python code passes to a public function, checked by the function's own type hints.
+"""Check the arguments of public functions by the functions' own type hints.
 
-So a wrong argument is one line that names it, before anything is read, computed or written.
+A wrong argument is an error of one line that names it, before anything is read, computed or written.
 """
 
 import inspect
@@ -32,6 +32,7 @@ C = TypeVar("C", bound=type[Any])
 
 _UNCHECKED = {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
 """Settings by name have a checker of their own."""
+_LISTS = (Sequence, Collection, Iterable, list, tuple)
 _NAMES = {int: "a whole number", float: "a number", NoneType: "None", bool: "True or False"}
 
 
@@ -80,9 +81,9 @@ def hint_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
 
 
 def accepts(hint: Any, value: Any) -> bool:
-    """Return whether an argument is of a type; what a type does not say, such as a protocol, is accepted.
+    """Return whether an argument is of a type; what cannot be checked, such as a protocol, is accepted.
 
-    A str is accepted as a sequence of str: who wants a list says so in words of its own.
+    A str is not accepted as a list of str, although it is a sequence of str.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -96,9 +97,9 @@ def accepts(hint: Any, value: Any) -> bool:
         return isinstance(value, type)
     if origin is Callable:
         return callable(value)
+    if origin in _LISTS and isinstance(value, str | bytes | bytearray):
+        return False
     if origin in (Sequence, Collection, list, tuple):
-        if isinstance(value, str | bytes | bytearray):
-            return isinstance(value, str) and accepts(arguments[0], value)
         return _is_a(value, origin) and _accepts_all(arguments[0], value)
     if origin is Mapping:
         return isinstance(value, Mapping) and all(
@@ -108,7 +109,7 @@ def accepts(hint: Any, value: Any) -> bool:
 
 
 def is_path(value: str | Path) -> bool:
-    """Return whether the system can be asked for a file of this name: half of a character is none."""
+    """Return whether the system can encode this file name; it cannot if there is a lone surrogate in it."""
     try:
         os.fsencode(value)
     except UnicodeEncodeError:
@@ -117,7 +118,7 @@ def is_path(value: str | Path) -> bool:
 
 
 def _accepts_all(hint: Any, values: Collection[Any]) -> bool:
-    if hint in (str, int):  # there may be a million of them: look at their types alone, at the speed of C
+    if hint in (str, int):  # there may be a million of them: compare only their types, at the speed of C
         return all(issubclass(kind, Integral if hint is int else str) for kind in set(map(type, values)))
     return all(accepts(hint, value) for value in values)
 
@@ -136,8 +137,9 @@ def described(hint: Any, value: object = None) -> str:
         known = [str(one) for one in arguments]
         guess = get_close_matches(value, known, n=1) if isinstance(value, str) else []
         return f"one of {', '.join(known)}" + "".join(f" (nearest: {one!r})" for one in guess)
-    if origin in (Sequence, Collection, Iterable, list, tuple):
-        return f"a list of {described(arguments[0])}" if arguments else "a list"
+    if origin in _LISTS:
+        advice = "; wrap it in a list" if isinstance(value, str) else ""
+        return (f"a list of {described(arguments[0])}" if arguments else "a list") + advice
     if origin in (Mapping, Callable):
         return "a mapping" if origin is Mapping else "a function"
     return _NAMES.get(hint, getattr(hint, "__name__", str(hint)))

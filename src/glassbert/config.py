@@ -111,7 +111,7 @@ class ModelConfig:
     """How classification logits are read; single label when absent."""
 
     def __post_init__(self) -> None:
-        check_fields(self, but=("head",))  # the table of heads may have got one more
+        check_fields(self, skip=("head",))  # a head may have been added to the table
         if self.head not in HEADS:
             raise UserError(f"head={shown(self.head)}; expected one of {', '.join(HEADS)}")
         if HEADS[self.head].has_labels and not self.labels:

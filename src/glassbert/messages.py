@@ -1,6 +1,6 @@
-"""Where lines for the user go: every function that has something to say takes a `log`.
+"""Where lines for the user go: every function that reports something takes a `log`.
 
-Whatever a file or a model says, `one_line` keeps it from steering a terminal or filling a log.
+`one_line` keeps the content of files and models from controlling a terminal or filling a log.
 """
 
 import re
@@ -26,7 +26,7 @@ def one_line(text: str) -> str:
 
 
 def to_stderr(line: str) -> None:
-    """Print a line where it does not mix with results; a stderr that is gone is no reason to stop."""
+    """Print a line to stderr, where it does not mix with results; a closed stderr is not an error."""
     with suppress(OSError):
         print(one_line(line), file=sys.stderr or sys.__stderr__, flush=True)
 

@@ -13,14 +13,12 @@ ASSETS = Path(__file__).parent / "assets"
 # Weights as safetensors, and the files that describe them; nothing that is a pickle or code.
 HUB_FILES = ("*.safetensors", "*.json", "*.txt")
 
-_LONGEST_NAME = 255
-"""Bytes of a name that file systems allow."""
 _is_online: ContextVar[bool] = ContextVar("is_online", default=False)
 
 
 @contextmanager
 def hub_names(*, allowed: bool = True) -> Iterator[None]:
-    """Let names that are no folder be looked up on the Hugging Face hub, in this thread, for a while."""
+    """Look up names that are not folders on the Hugging Face hub, in this thread, inside the `with` block."""
     token = _is_online.set(allowed)
     try:
         yield
@@ -35,15 +33,16 @@ def model_folder(name: str | Path) -> Path:
     """
     if not isinstance(name, str | Path):
         raise UserError(f"expected the name of a model, a str or a Path, got a {type(name).__name__}")
-    if any(len(part.encode("utf-8", "surrogatepass")) > _LONGEST_NAME for part in Path(name).parts):
-        raise ModelError(f"no folder {str(name)[:80]!r}...; its name is longer than any can be")
     if str(name) == DEMO:
         return ASSETS / DEMO
     folder = Path(name)
-    if _is_online.get() and not folder.exists():
-        return _fetched(str(name))
-    if not (folder / "config.json").is_file() and (folder / "best" / "config.json").is_file():
-        return folder / "best"
+    try:
+        if _is_online.get() and not folder.exists():
+            return _fetched(str(name))
+        if not (folder / "config.json").is_file() and (folder / "best" / "config.json").is_file():
+            return folder / "best"
+    except OSError as error:  # such as a name that is longer than any can be
+        raise ModelError(f"no folder {str(name)[:80]!r} that can be read: {error.strerror}") from None
     return folder
 
 

@@ -1,4 +1,4 @@
-"""Open what a user names: nothing is waited for without end, and nothing is read without a limit.
+"""Open files that a user names, without waiting forever and without reading beyond a limit.
 
 Each limit can be raised by the environment variable that its message names.
 """
@@ -21,7 +21,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True)
 class Limit:
-    """How much of something is read."""
+    """A limit on how much is read."""
 
     variable: str
     """The environment variable that sets it."""
@@ -94,13 +94,13 @@ def read_regular(path: str | Path, *, limit: Limit = DOCUMENT, error: type[UserE
 
 
 def real_path(path: str | Path) -> Path:
-    """Return a path without links; one that leads in circles, for which pathlib fails, stays as it is."""
+    """Return a path without links; a circular one, on which pathlib fails, is returned unchanged."""
     _check_name(path, UserError)
     return Path(os.path.realpath(path))
 
 
 def check_regular(path: str | Path, *, error: type[UserError] = ModelError) -> None:
-    """Refuse what is there but is not a file: a folder, a pipe or a device."""
+    """Refuse a path that exists but is not a file: a folder, a pipe or a device."""
     _check_name(path, error)
     mode = Path(path).stat().st_mode
     if not stat.S_ISREG(mode):
@@ -110,7 +110,7 @@ def check_regular(path: str | Path, *, error: type[UserError] = ModelError) -> N
 class PartsFile:
     """An open file of which parts are read.
 
-    It is not mapped into memory: the access to a mapped file that was cut short in the meantime would end the
+    It is not mapped into memory: accessing a mapped file that was truncated in the meantime would kill the
     process. A read costs a few microseconds.
     """
 
@@ -120,7 +120,7 @@ class PartsFile:
         """Open a regular file; a missing one raises FileNotFoundError.
 
         Args:
-            error: What to raise if it is no file, or becomes shorter.
+            error: What to raise if it is not a file, or becomes shorter.
         """
         self.path, self._error = Path(path), error
         check_regular(self.path, error=error)
@@ -142,7 +142,7 @@ class PartsFile:
     def read_into(self, start: int, buffer: memoryview) -> None:
         """Fill ``buffer`` with the bytes from ``start`` on."""
         done = 0
-        while done < len(buffer):  # a system reads 2 GB at once
+        while done < len(buffer):  # systems read at most 2 GB at once
             count = self._read_some(start + done, buffer[done:])
             if not count:
                 raise self._shorter()
@@ -171,7 +171,7 @@ def _kind(mode: int) -> str:
 
 
 class _Pipe(io.FileIO):
-    """A pipe that is not waited for, and that knows whether anybody writes to it."""
+    """A pipe that is read without blocking, and that knows whether anybody writes to it."""
 
     has_writer = False
 

@@ -1,4 +1,4 @@
-"""What a write may touch: never what is read, never a file that is not ours.
+"""Check what a write may replace: never an input, never a file that glassbert did not write.
 
 Every function that writes for a user calls `check_folder`, `check_files`, `check_new` or `check_ours` before
 it starts to work. A file that may be replaced is one of ours: each kind has a mark at its beginning. A folder
@@ -21,12 +21,12 @@ from glassbert.parsing import FormatError, json_text, parse_json
 
 WRITTEN = ".glassbert-files.json"
 """The files of a folder that we wrote."""
-_VOCABULARY = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+VOCABULARY_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 _WEIGHTS = ("model*.safetensors", "pytorch_model*.bin", "bert_model.ckpt.*", "model.bin")
-# If a new folder has the file named first, these of an old one would be read together with it.
+# Where a new folder has the file named first, leftovers of these names would be read as part of it.
 _OF_ONE_KIND = {
     "config.json": (
-        *_VOCABULARY,
+        *VOCABULARY_FILES,
         *_WEIGHTS,
         "*.index.json",
         "added_tokens.json",
@@ -40,15 +40,15 @@ _OF_ONE_KIND = {
         "progress.json",
         "manifest.json",
     ),
-    "vocab.txt": _VOCABULARY,
+    "vocab.txt": VOCABULARY_FILES,
     "manifest.json": ("shard-*", "held-out/*", "progress.json"),
 }
 
 GENERATOR = "glassbert"
-"""What the pages, plots and JSON files that we write say of where they are from."""
+"""The mark of origin in the pages, plots and JSON files that we write."""
 ARRAY_HEADER = 1974
-"""Bytes of the header of an array. Numpy's format has no place for a mark, but room for spaces: this many are
-ours, as nobody else needs them."""
+"""Bytes of the header of an array. Numpy's format has no place for a mark, but room for spaces: we write this
+many, which nobody else does."""
 ARRAY_START = b"\x93NUMPY\x01\x00" + ARRAY_HEADER.to_bytes(2, "little")
 
 
@@ -58,7 +58,7 @@ class Kind:
 
     name: str
     beginning: re.Pattern[bytes]
-    """What only files of ours begin with."""
+    """What only our files begin with."""
 
 
 HTML = Kind(
@@ -72,7 +72,6 @@ SVG = Kind("a plot", re.compile(rb"<svg [^>]*><metadata>glassbert</metadata>"))
 JSON = Kind("a JSON file", re.compile(rb'\{\s*"generator": "glassbert"'))
 TRACE = Kind("a trace", re.compile(rb'.{8}\{"__metadata__": \{"format": "np", "glassbert\.trace"', re.DOTALL))
 ARRAY = Kind("an array", re.compile(re.escape(ARRAY_START)))
-VOCABULARY = Kind("a vocabulary", re.compile(rb"\[PAD\]\n"))  # its format has no place for a mark
 _LONGEST = 1024
 """Bytes; no mark is longer."""
 
@@ -80,7 +79,7 @@ Paths = Iterable[str | Path]
 
 
 def check_folder(out: str | Path, reads: Paths = (), *, is_replaced: bool = True) -> None:
-    """Refuse a folder to write that cannot be made, or that holds what is read.
+    """Refuse an output folder that cannot be created, or that holds an input.
 
     Args:
         is_replaced: Whether the folder is written as a whole; then it cannot be the current one.
@@ -92,7 +91,7 @@ def check_folder(out: str | Path, reads: Paths = (), *, is_replaced: bool = True
     whole = real_path(out)
     if is_replaced and Path.cwd().is_relative_to(whole):
         raise UserError(f"{out} is or contains the current folder, which would be replaced; name another one")
-    if is_replaced and _listed(out) is None:  # it is of another program, or of an older version
+    if is_replaced and _listed(out) is None:  # written by another program, or by an older version
         check_unlisted(out, _fitting(out, chain(_OF_ONE_KIND, *_OF_ONE_KIND.values())))
     for path in _all(reads):
         if real_path(path).is_relative_to(whole):
@@ -100,7 +99,7 @@ def check_folder(out: str | Path, reads: Paths = (), *, is_replaced: bool = True
 
 
 def check_files(files: Paths, reads: Paths = ()) -> None:
-    """Refuse files to write that cannot be made, that are one, or are read: under this name, or by a link."""
+    """Refuse output files that cannot be created, name the same file twice, or are inputs, also by links."""
     reads, seen = list(reads), set[Path]()
     for file in map(Path, files):
         _check_place(file)
@@ -115,17 +114,24 @@ def check_files(files: Paths, reads: Paths = ()) -> None:
                 raise UserError(f"{file} would replace {path}, which is read; name another file")
 
 
-def check_new(file: str | Path, kind: Kind, *, overwrite: bool) -> None:
-    """Refuse a file as `check_ours` does, and one in a folder that is not there."""
+def check_new(file: str | Path, kind: Kind | None = None, *, overwrite: bool = False) -> None:
+    """Refuse a file as `check_ours` does, and one in a folder that does not exist.
+
+    Args:
+        kind: None for a format without a place for a mark: no file is replaced.
+    """
     file = Path(file)
     check_replaceable(file)
-    check_ours(file, kind, overwrite=overwrite)
+    if kind is not None:
+        check_ours(file, kind, overwrite=overwrite)
+    elif os.path.lexists(file):
+        raise UserError(f"{file} exists; name another file, or remove it")
     if not file.parent.is_dir():
         raise UserError(f"{file}: {file.parent} is not a folder; create it first")
 
 
 def check_replaceable(file: str | Path) -> None:
-    """Refuse to write a file where a folder, a pipe or a device is: a rename would put it in their place."""
+    """Refuse to write a file where a folder, a pipe or a device is: a rename would replace them."""
     file = Path(file)
     if file.is_dir():
         raise UserError(f"{file} is a folder; name a file to write to")
@@ -167,6 +173,12 @@ def list_more(aside: Path, folder: Path) -> None:
     _write_list(aside, new | (_listed(folder) or set()))
 
 
+def remove_ours(folder: Path) -> None:
+    """Delete a folder that we wrote; one in which somebody else has put a file stays as it is."""
+    if set(_names(folder)) <= {WRITTEN, *(_listed(folder) or ())}:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def check_unlisted(folder: Path, names: Iterable[str]) -> None:
     """Refuse to write into a folder that has files of these names which are not ours."""
     listed = _listed(folder) or set()
@@ -188,7 +200,7 @@ def _write_list(folder: Path, names: Iterable[str]) -> None:
 
 
 def _link(path: Path, to: Path) -> None:
-    """Give a file a second name, which needs no room; copy it where the disk has no such links."""
+    """Give a file a second name, which takes no space; copy it where the file system has no hard links."""
     if path.is_dir() and not path.is_symlink():
         to.mkdir()
         return

@@ -1,7 +1,7 @@
 """JSON and TOML, in and out: the one place that parses what others wrote, and that writes JSON.
 
 Whatever the text, the result is bounded: no deeper than `MAX_DEPTH`, no number that a float cannot hold, no
-key twice in an object, no half of a character. All else is a `FormatError` in one line.
+key twice in an object, no lone surrogate. Anything else is a `FormatError` of one line.
 """
 
 import json
@@ -15,7 +15,7 @@ from glassbert.errors import ModelError
 MAX_SIZE = 2**30
 """Characters of the longest text that is parsed."""
 MAX_DEPTH = 64
-"""Lists and objects within each other; real files have about ten."""
+"""Depth of nested lists and objects; real files have about ten."""
 MAX_PARTS = 100_000
 """Lists and objects in a file that describes something; real ones have a few thousand."""
 MAX_DIGITS = 300
@@ -82,7 +82,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """Return ``value`` as JSON that is always JSON; Chinese is not escaped.
+    """Return ``value`` as strict JSON; Chinese is not escaped.
 
     A number that is not finite is refused. Bytes of a file name that are not UTF-8 are written as `\\udcff`.
     """
@@ -111,7 +111,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise FormatError(f"the key {twice[:40]!r} is there twice")
+        raise FormatError(f"the key {twice[:40]!r} occurs twice")
     return found
 
 
@@ -148,7 +148,7 @@ def _check_size(text: str) -> None:
 
 
 def _check_values(value: Any, *, allow_halves: bool = False) -> None:
-    """Refuse what lies too deep, numbers that are too long, and halves of characters."""
+    """Refuse nesting that is too deep, numbers that are too long, and lone surrogates."""
     level, depth = [value], 0
     while level:
         deeper: list[Any] = []

@@ -1,6 +1,6 @@
-"""Progress of long work: whoever waits may listen, and may end it.
+"""Progress of long work: a listener follows it and may end it.
 
-Work says how far it is by looping over `each`. Without a listener that costs nothing and changes nothing.
+Work reports how far it is by looping over `each`. Without a listener that costs nothing and changes nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,11 +14,11 @@ Listener = Callable[[float], None]
 
 
 class Stopped(Exception):
-    """Nobody waits for the work any more."""
+    """Raised by a listener to end the work."""
 
 
 class _Stretch(NamedTuple):
-    """The part of the work that the present loop stands for."""
+    """The part of the work that the current loop does."""
 
     listener: Listener
     start: float
@@ -39,7 +39,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def each(items: Sequence[T]) -> Iterator[T]:
-    """Yield the items, and say before each of them how much is done; a loop inside divides its item."""
+    """Yield the items and report before each how much is done; a nested loop divides its item."""
     outer = _stretch.get()
     if outer is None:
         yield from items

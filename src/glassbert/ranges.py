@@ -1,7 +1,7 @@
-"""The numbers that settings, options and config fields may have: written in the type, beside the docstring.
+"""Ranges of numbers for settings, options and config fields, written in their types.
 
-`steps: Annotated[int, Range(1, 10**9)]` is refused outside of it wherever the value comes from: a recipe, the
-command line, Python, or a file. NaN is in no range; infinity only where a range ends there.
+`steps: Annotated[int, Range(1, 10**9)]` is checked wherever the value comes from: a recipe, the command line,
+Python, or a file. NaN is in no range; infinity only in one that ends there.
 """
 
 from dataclasses import dataclass

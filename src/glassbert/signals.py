@@ -14,7 +14,7 @@ Handler = Callable[[int, FrameType | None], Any]
 
 @contextmanager
 def handled_by(handler: Handler) -> Iterator[None]:
-    """Let ``handler`` receive them for a while; those that are ignored, as under nohup, stay ignored."""
+    """Let ``handler`` receive them inside the block; those that are ignored, as under nohup, stay ignored."""
     before = {}
     if threading.current_thread() is threading.main_thread():  # only it can handle signals
         for number in STOPPING:
@@ -29,7 +29,7 @@ def handled_by(handler: Handler) -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Let no signal come between a few quick steps that belong together; it arrives after them."""
+    """Delay signals until a few quick steps that belong together are done."""
     arrived: list[int] = []
     try:
         with handled_by(lambda number, frame: arrived.append(number)):
@@ -44,7 +44,7 @@ _writes: list[object] = []
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Let others know that something is half-written, and must be removed before the program ends."""
+    """Mark something as half-written: it must be removed before the program ends."""
     _writes.append(None)
     try:
         yield
@@ -59,7 +59,7 @@ def is_writing() -> bool:
 
 @contextmanager
 def not_inherited() -> Iterator[None]:
-    """Start processes that never see Ctrl-C, not even before their first line: it is their parent's."""
+    """Start processes that never see Ctrl-C, not even before their first line: their parent handles it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

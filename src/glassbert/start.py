@@ -1,12 +1,12 @@
-"""Signals from the first moment of the `glassbert` command: next to nothing is imported before this.
+"""Handle signals from the first moment of the `glassbert` command: almost nothing is imported before.
 
-Ctrl-C may come at once. Before this module runs, Python itself is starting, and ends as it pleases.
+Ctrl-C may arrive at once. Before this module runs, Python itself is starting, and we cannot handle it.
 """
 
 import os
 import signal
 
-TYPE_CHECKING = False  # to import typing would take longer than all else here
+TYPE_CHECKING = False  # importing typing would cost more than the rest
 if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn

@@ -43,7 +43,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
         os.replace(aside, path)
     except BaseException as error:
         if isinstance(error, OSError) and error.filename in (None, str(aside)):
-            error.filename = str(path)  # what a full disk says of a file is only its number
+            error.filename = str(path)  # the error of a full disk names only the number of the file
         with held():
             aside.unlink(missing_ok=True)
         raise
@@ -60,7 +60,7 @@ def parents_of(path: Path) -> Iterator[None]:
     except BaseException:
         with held():
             for parent in missing:
-                with suppress(OSError):  # somebody else may have put something there
+                with suppress(OSError):  # another process may have put something there
                     parent.rmdir()
         raise
 
@@ -81,7 +81,7 @@ def new_files(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
                     f"{folder} holds {old[0]}; name another folder, or replace it: overwrite=True"
                 )
             _sync_files(aside)
-            with held():  # a vocabulary of which one half is new is worse than none
+            with held():  # a half-replaced vocabulary is worse than none
                 for path in sorted(aside.iterdir()):  # the list first: a kill leaves no file without it
                     os.replace(path, folder / path.name)
         finally:
@@ -140,7 +140,7 @@ def sweep(folder: Path) -> None:
         if found is None:
             continue
         if found["ending"] == "old" and not (folder / found["name"]).exists():
-            # The kill came between the two renames of a replacement: this is the only complete folder.
+            # Killed between the two renames of a replacement: this is the only complete folder.
             os.replace(path, folder / found["name"])
         elif path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -3,6 +3,7 @@
 Ranges of numbers are part of the hints; see `ranges`.
 """
 
+import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
@@ -16,6 +17,7 @@ from glassbert.ranges import Range
 Settings = TypeVar("Settings")
 _SHOWN = 80
 """Characters of a wrong value that a message shows."""
+_MAX_NAME_BYTES, _MAX_PATH_BYTES = 255, 4095
 _NAMES = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
 
 
@@ -45,9 +47,9 @@ def settings_from(
 
 
 def _with_defaults(kind: type[Any], key: str, value: Any) -> Any:
-    """Return a table within a table with what it leaves out, as ``kind`` has it by default.
+    """Return a nested table, completed with the defaults of ``kind``.
 
-    Its own class may have other defaults: an objective can hide tokens in a way of its own.
+    The class of the nested table may have other defaults: an objective can mask tokens in its own way.
     """
     field = next(field for field in fields(kind) if field.name == key)
     default = field.default if field.default_factory is MISSING else field.default_factory()
@@ -101,18 +103,18 @@ def check_keys(
             raise error(f"unknown key {name}.{key}; {hint}")
 
 
-def check_fields(settings: Any, table: str = "", *, but: Collection[str] = ()) -> None:
+def check_fields(settings: Any, table: str = "", *, skip: Collection[str] = ()) -> None:
     """Refuse a dataclass with a number outside its range, or with a choice that does not exist.
 
     Every settings class calls it in `__post_init__`: what Python code passes is checked like a recipe.
 
     Args:
         table: Name of its table, for messages.
-        but: Fields that are not checked here, such as choices that others may add to.
+        skip: Fields that are not checked here, such as choices that others may add to.
     """
     prefix = f"{table}." if table else ""
     for name, hint in hints_of(type(settings)).items():
-        if _is_bounded(hint) and name not in but:
+        if _is_bounded(hint) and name not in skip:
             typed(getattr(settings, name), hint, f"{prefix}{name}")
 
 
@@ -204,10 +206,25 @@ def _typed_value(value: Any, hint: Any, name: str, error: type[UserError]) -> An
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint is Path and isinstance(value, str):
-        return Path(value)
+        return _typed_path(value, name, error)
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise error(f"{name}={shown(value)}; expected {_NAMES.get(hint, hint.__name__)}")
     return value
+
+
+def _typed_path(value: str, name: str, error: type[UserError]) -> Path:
+    """Return a path that the system can be asked about; asking for another raises errors of all kinds."""
+    path = Path(value)
+    try:
+        longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
+    except UnicodeEncodeError:
+        raise error(f"{name}={shown(value)}; expected a path of whole characters") from None
+    if "\0" in value or longest > _MAX_NAME_BYTES or len(os.fsencode(path)) > _MAX_PATH_BYTES:
+        raise error(
+            f"{name}={shown(value)}; expected a path without the character NUL, of at most "
+            f"{_MAX_PATH_BYTES} bytes and {_MAX_NAME_BYTES} in each name"
+        )
+    return path
 
 
 def _is_bounded(hint: Any) -> bool:

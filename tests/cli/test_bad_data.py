@@ -56,7 +56,7 @@ def train(
 
 
 @pytest.mark.parametrize(
-    ("task", "rows", "told"),
+    ("task", "rows", "reported"),
     [
         (
             "classify",
@@ -93,11 +93,11 @@ def train(
     ids=["noise", "noise in spans", "unknown", "askew", "between", "answer_start", "ids"],
 )
 def test_tolerable_faults_are_counted(
-    model: Path, tmp_path: Path, task: str, rows: str, told: str, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, task: str, rows: str, reported: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert train(task, model, tmp_path, rows) == 0
-    told = told.format(train=next(tmp_path.glob("train.*")))
-    assert told in capsys.readouterr().err.splitlines()
+    reported = reported.format(train=next(tmp_path.glob("train.*")))
+    assert reported in capsys.readouterr().err.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ def test_bad_rows_that_may_be_left_out_are_reported(
 ) -> None:
     rows = labelled("only text", "\tgood")
     assert train("classify", model, tmp_path, rows, None, "--skip-bad", "2") == 0
-    told = capsys.readouterr().err
-    assert f"train: left out {tmp_path / 'train.tsv'}:8: 1 columns, expected 2" in told
-    assert f"train: left out {tmp_path / 'train.tsv'}:9: the text is empty" in told
+    reported = capsys.readouterr().err
+    assert f"train: left out {tmp_path / 'train.tsv'}:8: 1 columns, expected 2" in reported
+    assert f"train: left out {tmp_path / 'train.tsv'}:9: the text is empty" in reported
 
 
 CHINESE = ["\u4eca\u5929\u597d", "\u4eca\u5929", "\u597d\u5929", "\u597d"] * 3
@@ -168,10 +168,10 @@ def test_files_of_any_encoding_train_and_predict_alike(
 
     rows = [f"{text}\t{'good' if text[0] == CHINESE[0][0] else 'bad'}" for text in CHINESE]
     assert train("classify", model, tmp_path, written(["text\tlabel", *rows])) == 0
-    told = capsys.readouterr().err
-    assert "2 labels: bad (6), good (6)" in told
-    assert "0.00% of the pieces are unknown" in told
-    assert ("read as GB18030" in told) == (encoding == "gb18030")
+    reported = capsys.readouterr().err
+    assert "2 labels: bad (6), good (6)" in reported
+    assert "0.00% of the pieces are unknown" in reported
+    assert ("read as GB18030" in reported) == (encoding == "gb18030")
     (tmp_path / "texts.txt").write_bytes(written(CHINESE[:4]))
     assert main(["predict", str(tmp_path / "out"), str(tmp_path / "texts.txt")]) == 0
     printed = capsys.readouterr()

@@ -99,7 +99,7 @@ def test_a_model_and_a_target_that_do_not_fit_are_refused(
     assert "this is an LSTM; nothing was written" in fails(capsys, 4, recurrent, out, "--to", "ctranslate2")
     assert "no folder nowhere" in fails(capsys, 4, "nowhere", out, "--to", "ctranslate2")
     assert "dtype='int8'; expected one of float32" in fails(capsys, 2, bert, out, "--dtype", "int8")
-    assert "is a translator, which ONNX does not get" in fails(capsys, 4, folder, out, "--to", "onnx")
+    assert "is a translator, which is not exported to ONNX" in fails(capsys, 4, folder, out, "--to", "onnx")
     assert "onnx has its own" in fails(capsys, 2, bert, out, "--to", "onnx", "--dtype", "float16")
     assert "an LSTM has no blocks" in fails(capsys, 4, recurrent, out, "--to", "int8")
     assert not out.exists()

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
 from glassbert import open_files
 from glassbert.cli.app import build_app
 from glassbert.cli.main import main
-from helpers.every_verb import ALSO, ARGUMENTS, verbs, write_inputs
+from glassbert.serve.http.server import Server
+from helpers.every_verb import ALIKE, ALSO, ARGUMENTS, verbs, write_inputs
 
 VERBS = {verb.name: verb for verb in verbs(build_app())}
 MAX_SECONDS = 60
 ENDINGS = {"embed": ".npy", "trace": ".safetensors"}
-# Of the verbs that train, one reads rows as all do.
-ALIKE = {"train pair", "train tag", "train answer"}
 
 
 def written(path: Path, data: bytes) -> None:
@@ -66,6 +66,15 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_inputs(tmp_path_factory.mktemp("inputs"))
 
 
+def loaded_and_ended(server: Server, **_: Any) -> int:
+    """Do what a server does before it answers, and end."""
+    try:
+        server.backend.start()
+    finally:
+        server.backend.stop()
+    return 0
+
+
 def hostile_copies(originals: Path, word: str, place: Path) -> Iterator[tuple[str, Path]]:
     """Yield each hostile thing in the place of an input: of the file, or of a file in its folder."""
     for kind, make in HOSTILE.items():
@@ -95,6 +104,7 @@ def test_what_cannot_be_read_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(open_files, "_WRITER_WAIT_S", 0.05)
+    monkeypatch.setattr(Server, "run", loaded_and_ended)
     monkeypatch.chdir(tmp_path)
     verb = VERBS[name]
     for number, (kind, path) in enumerate(hostile_copies(inputs, word, tmp_path)):

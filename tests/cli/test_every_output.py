@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 import glassbert as gb
 from glassbert.cli.app import build_app
 from glassbert.cli.main import main
-from helpers.every_verb import ALSO, ARGUMENTS, INPUTS, NAMED_IN, OUTPUTS, verbs, write_inputs
+from helpers.every_verb import ALIKE, ALSO, ARGUMENTS, INPUTS, NAMED_IN, OUTPUTS, verbs, write_inputs
 
 VERBS = {verb.name: verb for verb in verbs(build_app())}
 
@@ -50,6 +50,23 @@ def test_every_verb_and_every_path_of_it_is_known_here() -> None:
     assert set(VERBS) == set(ARGUMENTS)
     for verb in VERBS.values():
         assert verb.paths <= OUTPUTS | INPUTS, f"is it read or written? {verb}"
+
+
+def test_every_input_is_attacked_by_itself() -> None:
+    missing = []
+    for verb in VERBS.values():
+        if not verb.outputs or verb.name == "demo" or verb.name in ALIKE:
+            continue
+        attacked = set[str]()
+        for arguments in (ARGUMENTS[verb.name], *ALSO.get(verb.name, ())):
+            named = verb.named_by(arguments)
+            for parameter, names in named.items():
+                others = (found for other, found in named.items() if other != parameter)
+                if names - set[str]().union(*others):
+                    attacked.add(parameter)
+        missing += [f"{verb.name}: {one}" for one in sorted(verb.paths & INPUTS - attacked)]
+    # Where these are not files, they are texts.
+    assert missing == ["trace: text", "why: text"]
 
 
 CASES = [
@@ -272,18 +289,14 @@ def test_a_saved_array_is_one_that_numpy_reads(originals: Path, tmp_path: Path) 
 
 def test_python_saves_over_nothing_unless_asked(originals: Path, tmp_path: Path) -> None:
     tokenizer, result = gb.Tokenizer.load(originals / "bert"), gb.lab("linear")
-    savers: dict[str, Callable[..., None]] = {
-        "vocab.txt": tokenizer.vocabulary.save,
-        "result.json": result.save,
-        "folder": tokenizer.save,
-    }
+    savers: dict[str, Callable[..., None]] = {"result.json": result.save, "folder": tokenizer.save}
     for name, save in savers.items():
         save(tmp_path / name)
         with pytest.raises(gb.UserError, match="replace it: "):
             save(tmp_path / name)
         save(tmp_path / name, overwrite=True)
     (tmp_path / "theirs").mkdir()
-    for name in ("vocab.txt", "result.json", "theirs/tokenizer.json"):
+    for name in ("result.json", "theirs/tokenizer.json"):
         (tmp_path / name).write_text("mine")
     savers = {**savers, "theirs": tokenizer.save}
     del savers["folder"]
@@ -291,6 +304,20 @@ def test_python_saves_over_nothing_unless_asked(originals: Path, tmp_path: Path)
         with pytest.raises(gb.UserError, match="that glassbert wrote"):
             save(tmp_path / name, overwrite=True)
     assert tree(tmp_path)["theirs/tokenizer.json"] == hashlib.sha256(b"mine").hexdigest()
+
+
+def test_a_bare_vocabulary_replaces_nothing_as_it_has_no_place_for_a_mark(
+    originals: Path, tmp_path: Path
+) -> None:
+    vocabulary = gb.Tokenizer.load(originals / "bert").vocabulary
+    theirs, link = tmp_path / "vocab.txt", tmp_path / "link"
+    theirs.write_bytes(write_foreign(tmp_path)["txt"])
+    link.symlink_to("nothing")
+    before = tree(tmp_path)
+    for path in (theirs, link):
+        with pytest.raises(gb.UserError, match="exists; name another file, or remove it"):
+            vocabulary.save(path)
+    assert tree(tmp_path) == before
 
 
 FORCED = [

@@ -153,7 +153,7 @@ def test_notes_can_be_had_in_chinese(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def on_terminal(columns: int, *arguments: str) -> str:
-    """Return what the command prints on a terminal of so many columns."""
+    """Return what the command prints on a terminal of this many columns."""
     ours, theirs = pty.openpty()
     environment = os.environ | {"COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1"}
     process = subprocess.Popen([*COMMAND, *arguments], stdout=theirs, stdin=theirs, env=environment)

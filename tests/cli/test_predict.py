@@ -210,11 +210,11 @@ def test_how_the_columns_were_read_is_reported(
 ) -> None:
     (tmp_path / "data.csv").write_text("title,content,year\na,b c,1\n")
     assert main(["predict", str(folder), str(tmp_path / "data.csv"), "--format", "csv"]) == 0
-    told = capsys.readouterr().err
+    reported = capsys.readouterr().err
     assert main(["evaluate", str(folder), str(tmp_path / "data.csv")]) == 3
     of_evaluate = [line for line in capsys.readouterr().err.splitlines() if "title" in line]
     assert of_evaluate
-    assert of_evaluate[0] in told
+    assert of_evaluate[0] in reported
 
 
 def test_a_result_is_printed_even_if_its_report_cannot_be_written(

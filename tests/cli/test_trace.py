@@ -84,7 +84,7 @@ def test_two_traces_are_compared(models: Path, tmp_path: Path, capsys: pytest.Ca
     capsys.readouterr()
     assert main(["trace", "diff", *map(str, paths), "--top", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("they part at emb.token; ")
+    assert lines[0].startswith("they diverge at emb.token; ")
     assert len(lines) == 5
     assert main(["trace", "diff", *map(str, paths), "--json"]) == 0
     found = parse_json(capsys.readouterr().out)

@@ -12,9 +12,9 @@ def test_lines_are_shown_as_they_are_and_numbers_kept(capsys: pytest.CaptureFixt
     story = Story(is_silent=False)
     with story.step("Fill [MASK]", "glassbert fill [MODEL]"):
         story.log("a [MASK] of [bold]", answer=42)
-    told = capsys.readouterr().out.splitlines()
-    assert told[1] == "1. Fill [MASK]   glassbert fill [MODEL]"
-    assert told[2] == "   a [MASK] of [bold]"
+    reported = capsys.readouterr().out.splitlines()
+    assert reported[1] == "1. Fill [MASK]   glassbert fill [MODEL]"
+    assert reported[2] == "   a [MASK] of [bold]"
     assert story.numbers["answer"] == 42
     assert list(story.numbers["elapsed_s"]) == ["Fill [MASK]"]
 

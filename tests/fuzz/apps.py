@@ -11,7 +11,7 @@ from urllib.parse import quote
 from hypothesis import strategies as st
 
 from fuzz.cases import HOSTILE, json_cases
-from glassbert.page.app import Page, shelled
+from glassbert.page.app import Page, in_shell
 from glassbert.page.workbench import Workbench
 from glassbert.serve.front import Front
 from glassbert.serve.http.log import Log
@@ -38,16 +38,33 @@ QUESTIONS: dict[str, Any] = {
     "api/why": {"text": "a [MASK]", "method": "rollout", "target": None},
     "api/compare": {"text": "a", "other_text": "b", "pair": None, "other_pair": "c"},
     "api/gradients": {"text": "a [MASK]", "pair": None, "target": "b"},
+    "api/pretrain": {
+        **{"text": "a b c.\nd e.", "select_prob": 0.15, "mask_prob": 0.8, "random_prob": 0.1},
+        **{"whole_words": False, "max_length": 48, "seed": 0, "epoch": 0, "example": 0},
+    },
+    "api/decode": {"text": "a b", "target": "c", "place": 0, "forced": 5, "beam_size": 2},
+    "api/lab": {"name": "waves", "settings": {"num_features": 8, "distance": 3}},
+    "api/data": {},
+    "api/health": {},
+    "api/run/moves": {"before": "best", "after": "last"},
+    "api/run/examples": {"saved": "best"},
+    "api/run/show": {"saved": "best"},
 }
 QUERIES = {
-    "tensor": ("name", "slice"),
-    "rows": ("token",),
-    "heads": ("size",),
-    "cell": ("name", "index"),
-    "weight": ("name",),
-    "slope": ("name",),
-    "share": ("language",),
-    "words": (),
+    "trace/{key}/tensor": ("name", "slice"),
+    "trace/{key}/rows": ("token", "side"),
+    "trace/{key}/heads": ("size",),
+    "trace/{key}/cell": ("name", "index"),
+    "trace/{key}/weight": ("name",),
+    "trace/{key}/slope": ("name",),
+    "trace/{key}/share": ("language",),
+    "trace/{key}/words": (),
+    "vocabulary": (),
+    "vocabulary/map": (),
+    "vocabulary/near": ("id",),
+    "params": ("hidden_size", "num_hidden_layers", "vocab_size", "length", "source"),
+    "meta": (),
+    "experiments": (),
 }
 NAMES = [
     "enc.0.attn.probs",
@@ -70,7 +87,7 @@ def bodies(examples: dict[str, Any]) -> st.SearchStrategy[bytes]:
 
 
 def queries() -> st.SearchStrategy[bytes]:
-    """Draw an address below a trace, with a query."""
+    """Draw an address of the page, with a query; {key} is its trace."""
     texts = [value if isinstance(value, str) else json.dumps(value) for value in HOSTILE]
     values = st.sampled_from([quote(text.encode("utf-8", "replace")) for text in (*NAMES, *texts)])
 
@@ -99,7 +116,7 @@ def server() -> Client:
 def page() -> tuple[Client, str]:
     """Return the page of a small model, and the key of a trace."""
     folder = write_small("fill", Path(mkdtemp(prefix="fuzz-page-")))
-    client = Client(shelled(Page(Workbench(folder), token=TOKEN), Log(io.StringIO())))
+    client = Client(in_shell(Page(Workbench(folder), token=TOKEN), Log(io.StringIO())))
     return client, str(client.post(f"/{TOKEN}/api/trace", {"text": "a [MASK]"}).json()["id"])
 
 
@@ -126,4 +143,5 @@ def ask_page(data: bytes, _: Path) -> None:
 def query_page(data: bytes, _: Path) -> None:
     """Ask the page about its trace."""
     client, key = page()
-    check(client, "GET", f"/{TOKEN}/api/trace/{key}/{data.decode('utf-8', 'replace')}", None)
+    path = data.decode("utf-8", "replace").replace("{key}", key)
+    check(client, "GET", f"/{TOKEN}/api/{path}", None)

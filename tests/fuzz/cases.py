@@ -15,7 +15,7 @@ HOSTILE: list[Any] = [
     *("\ud800", "\u0000", "x" * 2000, "../x", "/dev/zero", "\u4e2d" * 40, [], {}, [[]], [None], {"a": 1}),
     *([1, 2], ["a"], [{}], {"0": "a"}, {"text": []}, [["a", "b", "c"]], [[0, 1, "a"]], [{"text": "a"}]),
 ]
-"""Values that no file of ours holds where they are put."""
+"""Values that none of our files holds where they are put."""
 
 TOKENS = [
     b"\n",

@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+from starlette.routing import Route
 
+from fuzz import apps
 from fuzz.__main__ import CORPUS, fuzz
 from fuzz.doors import DOORS, Door
 from fuzz.findings import Finding, attempt
+from glassbert.page.app import Page
 
 BY_SLUG = {door.slug: door for door in DOORS}
 NUM_CASES = 5
@@ -20,6 +23,13 @@ def test_a_finding_does_not_come_back(path: Path) -> None:
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.slug)
 def test_hostile_bytes_end_in_success_or_in_an_error_of_the_user(door: Door) -> None:
     assert fuzz(door, 1, NUM_CASES) is None
+
+
+def test_every_address_of_the_page_is_attacked() -> None:
+    app = Page(token=apps.TOKEN)
+    assert set(apps.QUESTIONS) == set(app._posts)
+    asked = {route.path for route in app._router.routes if isinstance(route, Route)}
+    assert {f"/{{token}}/api/{path}" for path in apps.QUERIES} == asked - {"/{token}/{path:path}"}
 
 
 def test_the_fuzzer_finds_what_it_should(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,7 @@ def model_configs(draw: st.DrawFn) -> ModelConfig:
 @given(config=model_configs())
 def test_the_table_is_the_network(config: ModelConfig, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("config") / "config.json"
-    # Only a bare encoder's config.json tells of its pooler; of others the head does.
+    # Only a bare encoder's config.json names its pooler; otherwise the head decides.
     needs_pooler = config.head in ("pretraining", "nsp", "classify")
     config = replace(config, has_pooler=config.has_pooler if config.head == "none" else needs_pooler)
     path.write_text(json.dumps(write_bert_config(config, "float32")), encoding="utf-8")
@@ -247,7 +247,7 @@ def add(name: str, *shape: int) -> Callable[[Tensors], None]:
             {},
             r"bert\.pooler\.dense\.bias has shape \(31,\); expected \(32,\)",
         ),
-        (add("bert.adapter.weight", 3), {}, r"bert\.adapter\.weight \(3,\) is no tensor of a BERT"),
+        (add("bert.adapter.weight", 3), {}, r"bert\.adapter\.weight \(3,\) is not a tensor of a BERT"),
         (
             drop("bert.pooler.dense.bias"),
             {},

@@ -195,7 +195,7 @@ def add(name: str, *shape: int) -> Callable[[Tensors], None]:
             "post",
             add("model.adapter.weight", 3),
             {},
-            r"model\.adapter\.weight \(3,\) is no tensor of a Marian translator",
+            r"model\.adapter\.weight \(3,\) is not a tensor of a Marian translator",
         ),
         ("post", drop("model.shared.weight"), {}, r"asks for model\.shared\.weight \(20, 16\), which the fi"),
         ("post", add("lm_head.weight", 19, 16), {}, r"weight has shape \(\d\d, 16\); expected \(\d\d, 16\)"),

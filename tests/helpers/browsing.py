@@ -8,12 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -23,6 +25,8 @@ needs_browser = [
 ]
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 LANGUAGES = ("en", "zh")
+FLOAT32 = 1e-5
+"""How far float32 may be from float64, of the largest number in a sum."""
 TEXT = "The cat [MASK] on the mat."
 
 
@@ -51,6 +55,22 @@ def show(tab: Any, address: str, page: str, language: str = "en", **params: obje
     tab.evaluate(f"localStorage.setItem('language', '{language}')")
     tab.goto(f"{address}#/{page}?{query}")
     tab.wait_for_selector("h1")
+
+
+FLOW = """() => [...document.querySelectorAll('.stage')].map(
+    (stage) => [stage.dataset.step, [...stage.querySelectorAll('.number')].map((one) => one.textContent)])"""
+
+
+def rows_of_flow(tab: Any) -> list[tuple[str, list[str]]]:
+    """Return the numbers that Flow shows of each step, as they are written."""
+    rows: list[tuple[str, list[str]]] = tab.evaluate(FLOW)
+    return rows
+
+
+def texts(within: Any, selector: str) -> list[str]:
+    """Return the texts of all that a selector finds in a tab or an element, asked for at once."""
+    found: list[str] = within.eval_on_selector_all(selector, "all => all.map((one) => one.innerText)")
+    return found
 
 
 def listed(tab: Any) -> list[str]:
@@ -107,6 +127,41 @@ def axe_faults(tab: Any) -> list[Any]:
 def shown(text: str) -> float:
     """Return a number as it is written on the page."""
     return float(re.sub("[,%]", "", text).replace("−", "-").replace("∞", "inf"))
+
+
+def misprints(
+    texts: Iterable[str], exact: npt.ArrayLike, scale: npt.ArrayLike | None = None, places: int = 4
+) -> list[tuple[str, float]]:
+    """Return the numbers on screen that are not the exact ones, each with the one that belongs there.
+
+    A number may be off by half of its last digit, and by what float32 may be off on any machine: another
+    one adds in another order.
+
+    Args:
+        scale: How large the numbers are that each is a sum of; the largest of the exact ones by default.
+        places: Decimals of a number, or digits of one that is written with a power of ten.
+    """
+    expected = np.asarray(exact, dtype=np.float64).flatten()
+    largest = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
+    slack = FLOAT32 * np.broadcast_to(largest if scale is None else np.ravel(scale), expected.shape)
+    return [
+        (text, float(right))
+        for text, right, more in zip(texts, expected, slack, strict=True)
+        if shown(text) != right and not abs(shown(text) - right) <= _half_digit(text, places) + more
+    ]
+
+
+def _half_digit(text: str, places: int) -> float:
+    """Return half a unit of the last digit with which the page writes a number."""
+    _, is_small, power = text.replace("\u2212", "-").partition("e")
+    # A hair more, for a number that lies in the middle of two.
+    return 0.500001 * 10.0 ** (int(power) - places + 1 if is_small else -places)
+
+
+def scale_of_shares(shares: npt.ArrayLike, scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the `scale` of what a softmax makes of scores: their error is the relative error of a share."""
+    given = np.asarray(scores, dtype=np.float64)
+    return np.asarray(shares, dtype=np.float64) * np.abs(given[np.isfinite(given)]).max()
 
 
 def output_of(code: str) -> str:

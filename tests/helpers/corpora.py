@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
+from glassbert.config import preset
 from glassbert.data.corpus.reader import Corpus
 from glassbert.data.pretraining.corpus_batches import CorpusBatches
+from glassbert.model.init import new_bert
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.objectives.registry import make_objective, objective_type
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
@@ -81,6 +84,23 @@ def wiki_corpus(num_documents: int) -> MemoryCorpus:
 def objective_of(name: str = "mlm+nsp", **options: Any) -> Objective:
     """Return an objective over `VOCABULARY`."""
     return make_objective(objective_type(name).settings_type(name=name, **options), VOCABULARY)
+
+
+def network_of(objective: Objective, **shape: Any) -> nn.Module:
+    """Return a small network for an objective, without dropout."""
+    config = preset(
+        "tiny",
+        vocab_size=len(VOCABULARY),
+        max_position_embeddings=32,
+        hidden_size=16,
+        intermediate_size=32,
+        num_attention_heads=2,
+        initializer_range=0.2,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        **shape,
+    )
+    return objective.network(new_bert(type(objective).model_config(config), seed=0), seed=0)
 
 
 def batches_of(

@@ -16,9 +16,12 @@ OUTPUTS = {"out", "report", "destination", "html", "plot"}
 """The names of all parameters that say where to write."""
 INPUTS = {"files", "model", "data", "source", "words", "text", "tokenizer", "recipe", "train", "dev"}
 INPUTS |= {"segmenter", "folder", "first", "second", "api_key_file", "teacher", "unlabelled", "pairs", "file"}
-INPUTS |= {"components", "from_"}
+INPUTS |= {"components", "from_", "models", "compare"}
 """The names of parameters that can say what to read."""
+ALIKE = {"train pair", "train tag", "train answer"}
+"""They read their files as `train classify` does."""
 _TRAINED = ["--set", "train.steps=1", "--set", "train.log_every=1"]
+_FEW = ["--set", "data.texts=6", "--set", "data.held_out=2", *_TRAINED]
 
 # The arguments of each verb, without the outputs; a name of the fixture folder is written @name.
 ARGUMENTS: dict[str, list[str]] = {
@@ -37,34 +40,25 @@ ARGUMENTS: dict[str, list[str]] = {
     "train tag": ["--model", "@bert", "--train", "@tags.jsonl", "--dev", "@tags.jsonl", *_TRAINED],
     "train answer": ["--model", "@bert", "--train", "@answers.jsonl", "--dev", "@answers.jsonl", *_TRAINED],
     "train translate": [
-        *("--model", "transformer-tiny", "--train", "@pairs.tsv", "--dev", "@pairs.tsv", *_TRAINED),
+        *("--model", "transformer-tiny", "--train", "@pairs.tsv", "--dev", "@devpairs.tsv", *_TRAINED),
         *(f"--set=model.{name}={value}" for name, value in SHAPE.items()),
         *("--set", f"vocabulary.size={VOCAB_SIZE}", "--set", "data.max_length=64"),
     ],
-    "distil": [
-        "@bert",
-        "--text",
-        "@text.txt",
-        "--set",
-        "data.texts=6",
-        "--set",
-        "data.held_out=2",
-        *_TRAINED,
-    ],
+    "distil": ["@bert", "--text", "@text.txt", *_FEW],
     "evaluate": ["@classifier", "@rows.tsv"],
     "predict": ["@classifier", "@texts.txt"],
     "fill": ["@bert", "a [MASK]"],
     "embed": ["@bert", "@texts.txt"],
-    "words": ["@bert", "@words.txt", "--text", "@text.txt", "--segmenter", "@words.txt"],
+    "words": ["@bert", "@words.txt", "--text", "@text.txt", "--segmenter", "@dictionary.txt"],
     "translate": ["@translator", "@texts.txt", "--max-length", "4"],
     "convert": ["@bert"],
     "trace": ["@bert", "a [MASK]"],
     "trace diff": ["@bert/model.safetensors", "@bert/model.safetensors"],
-    "why": ["@classifier", "a b", "--data", "@rows.tsv"],
+    "why": ["@classifier", "a b", "--data", "@rows.tsv", "--segmenter", "@words.txt"],
     "doctor": ["@classifier", "--data", "@rows.tsv"],
     "lab": ["unit", "--set", "model=@bert"],
-    "serve": [],
-    "open": [],
+    "serve": ["@bert", "--check", "--api-key-file", "@words.txt"],
+    "open": ["@classifier", "--data", "@rows.tsv", "--compare", "@bert", "--no-browser"],
 }
 # What else a verb can be asked to read.
 _TAUGHT = ["--train", "@rows.tsv", "--teacher", "@classifier", "--unlabelled", "@texts.jsonl", *_TRAINED]
@@ -75,7 +69,18 @@ ALSO = {
         ["@bert", "--from", "@text.txt", "--components", "@components.txt"],
     ),
     "convert": (["@translator", "--to", "ctranslate2"],),
-    "pretrain": (["@recipe.toml", "--set", "data.corpus=@corpus", "--set", "model.start=@bert"],),
+    "pretrain": (
+        ["@recipe.toml", "--set", "data.corpus=@corpus", "--set", "model.start=@bert"],
+        ["@recipe.toml", "--model", "@bert"],
+    ),
+    "train translate": (
+        ["--recipe", "@translate.toml"],
+        ["--model", "@translator", "--train", "@pairs.tsv", "--dev", "@devpairs.tsv", *_TRAINED],
+    ),
+    "distil": (
+        ["@bert", "--recipe", "@distil.toml"],
+        ["@bert", "--model", "@classifier", "--text", "@text.txt", "--pairs", "@similar.tsv", *_FEW],
+    ),
     "train classify": (_TAUGHT, ["--recipe", "@classify.toml"]),
     "words": (["@bert", "@words.txt", "--pairs", "@scores.tsv"],),
     "embed": (["@bert", "@folder"],),
@@ -85,6 +90,8 @@ ALSO = {
 NAMED_IN = {
     "recipe.toml": ("corpus", "bert"),
     "classify.toml": ("bert", "rows.tsv", "dev.tsv"),
+    "translate.toml": ("translator", "pairs.tsv", "devpairs.tsv"),
+    "distil.toml": ("text.txt",),
 }
 
 
@@ -98,6 +105,7 @@ def write_inputs(folder: Path) -> Path:
     files = {
         "text.txt": "a b c.\nb c d.\n\nc d e.\nd e a.\n" * 20,
         "texts.txt": "a b\nc d\n",
+        "dictionary.txt": "queue\n好天\n今\n天\n",
         "words.txt": "ab\n好天\n今\n天\nqueue\n",
         "rows.tsv": "text\tlabel\n" + "a b\tLABEL_0\nc d\tLABEL_1\n" * 4,
         "dev.tsv": "text\tlabel\n" + "a c\tLABEL_0\nc b\tLABEL_1\n" * 4,
@@ -110,13 +118,19 @@ def write_inputs(folder: Path) -> Path:
         "folder/one.txt": "a b\nc d\n",
         "classify.toml": f'[data]\ntrain = "{folder / "rows.tsv"}"\ndev = "{folder / "dev.tsv"}"\n'
         f'[model]\nstart = "{folder / "bert"}"\n[train]\nsteps = 1\nlog_every = 1\n',
+        "translate.toml": f'[data]\ntrain = "{folder / "pairs.tsv"}"\ndev = "{folder / "devpairs.tsv"}"\n'
+        f'[model]\nstart = "{folder / "translator"}"\n[train]\nsteps = 1\nlog_every = 1\n',
+        "distil.toml": f'[data]\ntext = ["{folder / "text.txt"}"]\ntexts = 6\nheld_out = 2\n'
+        "[train]\nsteps = 1\nlog_every = 1\n",
+        "similar.tsv": "a b\ta c\t3\nc d\te\t1\na\tb\t2\n",
         "recipe.toml": f'[data]\ncorpus = "{folder / "corpus"}"\n[model]\nstart = "{folder / "bert"}"\n'
         "[objective]\nmax_length = 40\n[train]\nsteps = 1\nlog_every = 1\n",
     }
     (folder / "folder").mkdir()
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    write_tsv(folder / "pairs.tsv", sentence_pairs(30))
+    for name in ("pairs.tsv", "devpairs.tsv"):
+        write_tsv(folder / name, sentence_pairs(30))
     gb.build_corpus(folder / "text.txt", tokenizer=folder / "bert", out=folder / "corpus")
     return folder
 
@@ -140,6 +154,19 @@ class Verb:
     def named(arguments: list[str]) -> list[str]:
         """Return the names in the fixture folder that the arguments hold."""
         return sorted({word.partition("@")[2] for word in arguments if "@" in word})
+
+    def named_by(self, arguments: list[str]) -> dict[str, set[str]]:
+        """Return the names in the fixture folder that each parameter is given."""
+        found: dict[str, set[str]] = {}
+        positional, option = list(self.positional), ""
+        for word in arguments:
+            if word.startswith("--"):
+                option = word[2:].partition("=")[0].replace("-", "_")
+            parameter = option or (positional.pop(0) if len(positional) > 1 else positional[0])
+            if "@" in word:
+                parameter = "from_" if parameter == "from" else parameter
+                found.setdefault(parameter, set()).add(word.partition("@")[2])
+        return found
 
     def reads(self, arguments: list[str]) -> list[str]:
         """Return the names in the fixture folder that the verb reads, those in recipes included."""

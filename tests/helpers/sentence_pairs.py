@@ -1,4 +1,4 @@
-"""Parallel text that can be learnt in seconds: numbers in words, in one language and in another."""
+"""Parallel text that can be learned in seconds: numbers in words, in one language and in another."""
 
 import random
 from pathlib import Path

@@ -54,12 +54,12 @@ def recipe_of(folder: Path, **tables: dict[str, Any]) -> FineTuneRecipe:
 
 
 def run(
-    folder: Path, out: Path, told: Callable[[str], None] | None = None, **tables: dict[str, Any]
+    folder: Path, out: Path, reported: Callable[[str], None] | None = None, **tables: dict[str, Any]
 ) -> RunResult:
     """Fine-tune in ``out``."""
     # What the machine could do at best takes longer to measure than the whole run.
     with patch("glassbert.training.log.measured_peak", return_value=1e9):
-        return carry_out(recipe_of(folder, **tables), out, log=told or (lambda line: None))
+        return carry_out(recipe_of(folder, **tables), out, log=reported or (lambda line: None))
 
 
 if __name__ == "__main__":

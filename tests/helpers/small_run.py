@@ -90,7 +90,7 @@ def recorded(task: Pretrain, path: Path) -> Pretrain:
 
 
 def run(
-    folder: Path, task: Pretrain | None = None, told: list[str] | None = None, **changes: Any
+    folder: Path, task: Pretrain | None = None, reported: list[str] | None = None, **changes: Any
 ) -> TrainResult:
     """Train for a dozen steps in ``folder``."""
     settings = {
@@ -103,7 +103,7 @@ def run(
         "learning_rate": 1e-3,
     }
     task = task or small_task(changes.pop("dropout", 0.1))
-    log, on_status = (told if told is not None else []).append, changes.pop("on_status", None)
+    log, on_status = (reported if reported is not None else []).append, changes.pop("on_status", None)
     return train(task, TrainSettings(**(settings | changes)), folder, about={}, log=log, on_status=on_status)
 
 

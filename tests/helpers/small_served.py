@@ -1,5 +1,6 @@
 """Small models of every task with random weights, to be served."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,10 @@ from glassbert.config import ModelConfig, preset
 from glassbert.heads import Head
 from glassbert.interop.folder import write_model
 from glassbert.model.init import new_bert
+from glassbert.serve.front import Front
+from glassbert.serve.http.keys import Hosts, Keys
+from glassbert.serve.http.log import Log
+from glassbert.serve.settings import ServeSettings
 from helpers.oracles import small_tokenizer
 from helpers.sentence_pairs import write_arbitrary_translator
 
@@ -49,3 +54,25 @@ def write_small(name: str, folder: Path, *, seed: int = 0, max_length: int = 40)
 def write_all(folder: Path) -> dict[str, str]:
     """Write a model for each task; return the folders by name."""
     return {name: str(write_small(name, folder / name)) for name in (*TASKS, "translate")}
+
+
+class served:  # noqa: N801
+    """A server of its own over some of the small models."""
+
+    def __init__(self, folders: dict[str, str], *names: str, keys: str = "", **changes: Any) -> None:
+        given = {"threads": 1, "timeout": 60, "max_wait": 60, "batch_tokens": 64, **changes}
+        self.lines = io.StringIO()
+        self.front = Front(
+            {name: folders[name] for name in names},
+            ServeSettings(**given),
+            read_keys=lambda: Keys.of(keys.splitlines(), "keys") if keys else Keys(),
+            hosts=Hosts.allowed("127.0.0.1"),
+            log=Log(self.lines),
+        )
+
+    def __enter__(self) -> Front:
+        self.front.start()
+        return self.front
+
+    def __exit__(self, *error: object) -> None:
+        self.front.stop()

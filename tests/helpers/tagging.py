@@ -13,7 +13,7 @@ from glassbert.text.wordpiece.tokenizer import Tokenizer
 FIRST = {"PER": "x今", "LOC": "u好"}
 """A span of a label begins with one of its first letters."""
 LATER = {"PER": "yz天", "LOC": "vw"}
-"""And goes on with these."""
+"""And continues with these."""
 PLAIN = "abcdefg"
 
 

@@ -20,7 +20,7 @@ def listed() -> dict[str, str]:
 
 
 def plain(name: str) -> str:
-    """Return the name that stands in the glossary for this one."""
+    """Return the name under which the glossary lists this one."""
     name = re.sub(r"^dec\.(?=emb\.|\d|out$|cross\.)", "enc.", name).replace("enc.emb.", "emb.")
     name = re.sub(r"^enc\.(\d+\.)?cross\.", "enc.0.attn.", name)
     return re.sub(r"^enc\.\d+\.", "enc.0.", re.sub(r"\.run\d+\.", ".", name))

@@ -62,7 +62,7 @@ def test_items_of_every_usual_shape_are_read(model: Model) -> None:
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        ("a b", "expected a list of items, got a str; wrap it in a list"),
+        ("a b", "items='a b'; expected a list of .*; wrap it in a list"),
         ({"text": "a"}, r"items=\{'text': 'a'\}; expected a list of"),
         ([{"txt": "a"}], r"item 0: expected the keys 'text' for classify, got \['txt'\]"),
         ([{"text": 3}], "item 0: expected a string as the text, got int"),

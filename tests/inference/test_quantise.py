@@ -14,7 +14,7 @@ from glassbert.inference.linear import int8
 from glassbert.inference.linear.int8 import Int8Embedding, Int8Linear
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
-from glassbert.inference.prepare import prepared, settled_precision
+from glassbert.inference.prepare import choose_precision, prepared
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
@@ -128,7 +128,7 @@ def test_what_int8_cannot_compute_is_refused() -> None:
     with pytest.raises(UserError, match="this is an LSTM, which has no int8 form; use 'float32'"):
         Decoder.of(small_lstm(), precision="int8")
     with pytest.raises(UserError, match="precision='int8' is computed on CPUs only; use the device 'cpu'"):
-        settled_precision("int8", torch.device("cuda"))
+        choose_precision("int8", torch.device("cuda"))
     network = make()
     with torch.no_grad():
         network.encoder.blocks[1].mlp.inner.weight[0, 0] = float("nan")  # type: ignore[union-attr,index]

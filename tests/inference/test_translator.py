@@ -152,8 +152,14 @@ def test_a_beam_larger_than_the_vocabulary_is_refused(translator: Translator) ->
 
 
 def test_one_string_in_place_of_many_is_refused(translator: Translator) -> None:
-    with pytest.raises(UserError, match="expected a list of texts, got a str; wrap it in a list"):
-        translator.translate("one two")
+    for call in (translator.tokenize, translator.translate, translator.stream):
+        with pytest.raises(UserError, match="^texts='one two'; expected a list of str; wrap it in a list$"):
+            call("one two")
+
+
+def test_a_stream_refuses_what_is_no_text(translator: Translator) -> None:
+    with pytest.raises(UserError, match=r"^texts=\['one', 2\]; expected a list of str$"):
+        list(translator.stream(iter(["one", 2])))
 
 
 def test_best_targets_may_be_twice_as_long_as_their_sources(translator: Translator) -> None:

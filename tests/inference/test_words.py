@@ -156,6 +156,8 @@ def test_every_score_has_its_baseline_of_common_characters(tmp_path: Path) -> No
         ("", "0 pairs"),
         ("a b\nc d 1\n", ":1: expected two words and a score"),
         ("a b x\n", ":1: expected two words"),
+        ("a b nan\n", ":1: expected two words"),
+        ("a b 1e999\n", ":1: expected two words"),
         (": group\na b c\n", "expected four words"),
     ],
 )

@@ -135,10 +135,21 @@ def test_a_graph_that_computes_something_else_is_not_written(
     assert not (tmp_path / "onnx").exists()
 
 
+@pytest.mark.parametrize("value", [1e30, -3e38])
+def test_a_model_whose_numbers_overflow_is_not_written(tmp_path: Path, value: float) -> None:
+    damaged = make("mlm")
+    with torch.no_grad():
+        next(damaged.parameters())[5:] = value
+    folder = written(damaged, tmp_path / "model")
+    with pytest.raises(ModelError, match="of the model is not finite; its weights are damaged"):
+        convert(folder, tmp_path / "onnx", to="onnx")
+    assert not (tmp_path / "onnx").exists()
+
+
 def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
     (tmp_path / "translator").mkdir()
     write_model(small_network("post", vocab_size=320), small_pieces(), tmp_path / "translator", run={})
-    with pytest.raises(ModelError, match="is a translator, which ONNX does not get; use ctranslate2"):
+    with pytest.raises(ModelError, match="is a translator, which is not exported to ONNX; use ctranslate2"):
         convert(tmp_path / "translator", tmp_path / "onnx", to="onnx")
     folder = written(make("mlm"), tmp_path / "model")
     with pytest.raises(UserError, match="to='tflite'; expected one of hf, int8, onnx"):

@@ -1,4 +1,4 @@
-"""Safetensors files of others: read as their library does, and never believed."""
+"""Foreign safetensors files: read as their library does, and always checked."""
 
 import json
 import os
@@ -84,6 +84,10 @@ WRONG = {
     "a list": lambda header: list(header),
     "a deep one": lambda header: b"[" * 100_000,
     "bytes": lambda header: b"\xff\xfe\xfd",
+    "more tensors than any model has": lambda header: {
+        **header,
+        **{f"x{at}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for at in range(50_000)},
+    },
     "a key twice": lambda header: b'{"a": 1, "a": 2}',
 }
 

@@ -81,3 +81,21 @@ def test_a_pickle_with_code_in_it_is_not_run(tmp_path: Path, capsys: pytest.Capt
     with pytest.raises(ModelError, match="nothing was loaded"):
         read_pickled_weights(path)
     assert "a pickle ran code" not in capsys.readouterr().out
+
+
+ODD = {
+    "sparse": lambda: torch.zeros(2, 2).to_sparse(),
+    "compressed": lambda: torch.zeros(2, 2).to_sparse_csr(),
+    "nested": lambda: torch._nested_tensor_from_tensor_list([torch.zeros(2), torch.zeros(3)]),
+    "quantised": lambda: torch.quantize_per_tensor(torch.zeros(2), 0.1, 0, torch.qint8),
+    "without values": lambda: torch.zeros(2, device="meta"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # torch says that some of them are new, others old
+@pytest.mark.parametrize("kind", ODD)
+def test_a_pickle_of_odd_tensors_is_refused_by_name(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "pytorch_model.bin"
+    torch.save({"plain": torch.zeros(2), "weight": ODD[kind]()}, path)
+    with pytest.raises(ModelError, match="weight is not a plain tensor"):
+        read_pickled_weights(path)

@@ -29,7 +29,7 @@ def outcomes(of: Rows) -> list[tuple[float, float, float]]:
 
 
 def assert_between(threshold: float, lowest_accepted: float, of: Rows) -> None:
-    """Check that a threshold accepts what it shall, and not by a hair."""
+    """Check that a threshold accepts what it should, with a margin."""
     below = max((score for score, _ in of if score < lowest_accepted), default=lowest_accepted - 1e-4)
     assert threshold == pytest.approx((lowest_accepted + below) / 2)
 

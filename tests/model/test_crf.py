@@ -78,7 +78,7 @@ def test_gradients_reach_logits_and_transitions_and_are_numbers_where_steps_are_
     assert crf.weight.grad is not None
     assert torch.isfinite(crf.weight.grad).all()
     assert crf.weight.grad[0, 0] < 0  # more of 0 after 0 makes the right path likelier
-    assert crf.weight.grad[0, 2] == 0  # what is forbidden is not learnt
+    assert crf.weight.grad[0, 2] == 0  # what is forbidden is not learned
     assert logits.grad is not None
     assert (logits.grad[:, 0] < 0).all()
 

@@ -7,7 +7,7 @@ from glassbert.config import ModelConfig, preset
 from glassbert.errors import UserError
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
-from glassbert.model.student import MOST_CHOICES, check_number, chosen_blocks, parsed_keep, with_blocks
+from glassbert.model.student import MAX_CHOICES, check_number, chosen_blocks, parsed_keep, with_blocks
 
 
 def deep(num_blocks: int, head: str = "pretraining") -> ModelConfig:
@@ -56,7 +56,7 @@ def test_many_choices_are_searched_by_dropping_the_least_needed_block() -> None:
         return -sum(3**-block for block in keep)  # the first ones matter most
 
     assert chosen_blocks(12, 6, cost) == (0, 1, 2, 3, 4, 11)
-    assert len(tried) == 11 + 10 + 9 + 8 + 7 + 6 <= MOST_CHOICES
+    assert len(tried) == 11 + 10 + 9 + 8 + 7 + 6 <= MAX_CHOICES
     assert all(keep[-1] == 11 for keep in tried), "the last block is always kept"
 
 
@@ -67,6 +67,7 @@ def test_many_choices_are_searched_by_dropping_the_least_needed_block() -> None:
         ("0,x", "expected auto, or blocks counted from 0"),
         ("", "expected auto, or blocks"),
         ("-1,5", "expected auto, or blocks"),
+        pytest.param("9" * 5000, "expected auto, or blocks", id="many digits"),
         ("2,0,5", "ascending order"),
         ("0,0,5", "each block once"),
         ("0,2", "the last block, 5, is missing"),

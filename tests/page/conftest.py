@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from glassbert.page.app import Page, shelled
+from glassbert.page.app import Page, in_shell
 from glassbert.page.workbench import Workbench
 from glassbert.serve.http.log import Log
 from helpers.asgi import Client, Response
@@ -54,7 +54,7 @@ def workbench() -> Workbench:
 @pytest.fixture(scope="session")
 def page(workbench: Workbench) -> PageClient:
     app = Page(workbench, token=TOKEN)
-    return PageClient(Client(shelled(app, Log(io.StringIO()))))
+    return PageClient(Client(in_shell(app, Log(io.StringIO()))))
 
 
 @pytest.fixture(scope="module")

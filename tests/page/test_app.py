@@ -1,19 +1,28 @@
 """What the page's server answers: the model's own numbers, to its own page alone."""
 
+import gc
 import io
+import re
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load
 
 import glassbert as gb
-from glassbert.page.app import Page, shelled
+from glassbert.glassbox.trace import api
+from glassbert.glassbox.trace.trace import fingerprint
+from glassbert.page.app import Page, in_shell
 from glassbert.page.workbench import Workbench
 from glassbert.serve.http.log import Log
 from helpers.asgi import Client
 from page.conftest import TOKEN, PageClient
 
 TEXT = "The capital of France is [MASK]."
+
+
+def is_chinese(text: str) -> bool:
+    return re.search("[\u4e00-\u9fff]", text) is not None
 
 
 def test_tensors_are_those_of_the_trace(page: PageClient) -> None:
@@ -68,8 +77,15 @@ def test_the_parameters_of_bert_large_for_chinese_close(page: PageClient) -> Non
 
 
 def test_health_is_what_the_doctor_says(page: PageClient) -> None:
-    found = page.post("api/health", {}).json()
-    assert found["verdicts"] == gb.doctor("demo").to_json()["verdicts"]
+    found, expected = page.post("api/health", {}).json(), gb.doctor("demo")
+    english = [
+        {**one, **{name: one[name]["en"] for name in ("finding", "advice")}} for one in found["verdicts"]
+    ]
+    assert english == expected.to_json()["verdicts"]
+    for one, verdict in zip(found["verdicts"], expected.verdicts, strict=True):
+        assert one["finding"]["zh"] == verdict.finding.in_language("zh")
+        assert one["check"] == "special ids" or is_chinese(one["finding"]["zh"])
+        assert is_chinese(one["advice"]["zh"]) or not verdict.advice
     assert found["model"] == "demo"
 
 
@@ -77,7 +93,10 @@ def test_reasons_are_those_of_why(page: PageClient) -> None:
     found = page.post("api/why", {"text": TEXT, "method": "occlusion"}).json()
     model = gb.load("demo", gb.Model)
     expected = model.why(TEXT, method="occlusion").to_json()
-    assert {name: found[name] for name in expected} == expected
+    assert {name: found[name] for name in expected} == {
+        **expected,
+        "unit": {"en": "log-odds", "zh": "对数几率"},
+    }
     assert found["attention"] == model.why(TEXT, method="rollout").to_json()["parts"]
 
 
@@ -89,7 +108,7 @@ def test_bytes_that_have_not_changed_are_not_sent_again(page: PageClient) -> Non
 
 
 def test_only_the_token_opens_the_page(page: PageClient) -> None:
-    for path in ("/", "/wrong/", "/wrong/api/meta", f"/{TOKEN[:-1]}/"):
+    for path in ("/", "/wrong/", "/wrong/api/meta", f"/{TOKEN[:-1]}/", "*"):
         assert page.client.get(path).status == 403
     assert page.get("").status == 200
 
@@ -166,16 +185,25 @@ def test_a_trace_that_is_gone_says_so(page: PageClient) -> None:
 
 def test_old_traces_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("glassbert.page.workbench.CACHE_BYTES", 3_000_000)
-    client = PageClient(Client(shelled(Page(bench := Workbench("demo"), token=TOKEN), Log(io.StringIO()))))
+    client = PageClient(Client(in_shell(Page(bench := Workbench("demo"), token=TOKEN), Log(io.StringIO()))))
     keys = [client.trace(f"text number {number}") for number in range(8)]
     assert client.get(f"api/trace/{keys[0]}/heads").status == 410
     assert client.get(f"api/trace/{keys[-1]}/heads").status == 200
     assert sum(trace.nbytes for trace in bench._traces.values()) <= 3_000_000
 
 
+def test_the_weights_are_hashed_for_the_first_text_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[object] = []
+    monkeypatch.setattr(api, "fingerprint", lambda weights: hashed.append(weights) or fingerprint(weights))
+    bench = Workbench("demo")
+    found = [bench.record(text, None)["model"]["sha256"] for text in ("One text.", "Another text.")]
+    assert found == 2 * [gb.load("demo").trace("A third.").model_sha256]
+    assert len(hashed) == 2  # by the page, and by the trace beside it
+
+
 def test_gradients_never_push_out_the_text_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("glassbert.page.workbench.CACHE_BYTES", 3_000_000)  # far less than a gradient takes
-    client = PageClient(Client(shelled(Page(bench := Workbench("demo"), token=TOKEN), Log(io.StringIO()))))
+    client = PageClient(Client(in_shell(Page(bench := Workbench("demo"), token=TOKEN), Log(io.StringIO()))))
     key = client.trace(TEXT)
     first, second = (
         client.post("api/gradients", {"text": text}).json()["id"] for text in (TEXT, "A [MASK].")
@@ -202,7 +230,19 @@ def test_common_refusals_have_a_code_for_the_readers_language(
 
 
 def test_the_page_is_there_before_its_model() -> None:
-    client = PageClient(Client(shelled(Page(token=TOKEN), Log(io.StringIO()))))
+    client = PageClient(Client(in_shell(Page(token=TOKEN), Log(io.StringIO()))))
     assert client.get("").status == 200
     early = client.get("api/meta")
     assert (early.status, early.headers["retry-after"]) == (503, "1")
+
+
+def test_gradients_of_old_texts_are_freed(workbench: Workbench) -> None:
+    def num_tensors() -> int:
+        gc.collect()
+        return sum(issubclass(type(one), torch.Tensor) for one in gc.get_objects())
+
+    workbench.gradients("The first [MASK].", None, None)
+    before = num_tensors()
+    for number in range(3):
+        workbench.gradients(f"Text {number} [MASK].", None, None)
+    assert num_tensors() <= before + 10

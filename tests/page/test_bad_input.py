@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from glassbert.page.app import Page, shelled
+from glassbert.page.app import Page, in_shell
 from glassbert.page.server import PageBackend
 from glassbert.page.workbench import Workbench
 from glassbert.serve.http.log import Log
@@ -43,7 +43,7 @@ def in_browser(test: Any) -> Any:
 
 def client_of(folder: Path | str, log: io.StringIO | None = None, **options: Any) -> PageClient:
     return PageClient(
-        Client(shelled(Page(Workbench(folder, **options), token=TOKEN), Log(log or io.StringIO())))
+        Client(in_shell(Page(Workbench(folder, **options), token=TOKEN), Log(log or io.StringIO())))
     )
 
 
@@ -57,29 +57,29 @@ def damaged(folder: Path, name: str, value: float) -> Path:
 
 
 def test_weights_that_are_not_numbers_are_told_and_health_names_them(tmp_path: Path) -> None:
-    log, told = io.StringIO(), io.StringIO()
+    log, reported = io.StringIO(), io.StringIO()
     backend = PageBackend(
         damaged(tmp_path, "bert.encoder.layer.1.intermediate.dense.weight", np.nan), Log(log)
     )
-    with contextlib.redirect_stderr(told):
+    with contextlib.redirect_stderr(reported):
         backend.start()
     client = Client(backend.app)
     response = client.get(f"/{backend.token}/api/meta")
     assert response.status == 422
     assert "intermediate.dense.weight holds NaN or infinity" in response.json()["error"]
     verdicts = client.post(f"/{backend.token}/api/health", {}).json()["verdicts"]
-    faults = [one["finding"] for one in verdicts if one["state"] == "fault"]
+    faults = [one["finding"]["en"] for one in verdicts if one["state"] == "fault"]
     assert any("intermediate.dense.weight" in one for one in faults)
     assert "cannot be loaded" in log.getvalue()
-    assert told.getvalue().count("\n") == 1
+    assert reported.getvalue().count("\n") == 1
 
 
 def test_what_is_no_model_ends_the_start_with_one_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "glassbert", "open", str(tmp_path), "--no-browser"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    told = [line for line in done.stderr.splitlines() if not line.startswith("{")]
+    reported = [line for line in done.stderr.splitlines() if not line.startswith("{")]
     assert done.returncode == 4
-    assert len(told) == 1
+    assert len(reported) == 1
     assert not done.stdout  # no address of a page that never comes
 
 
@@ -133,9 +133,9 @@ def test_a_vocabulary_that_does_not_fit_is_told_on_the_page(browser: Any, tmp_pa
     tab = browser.new_page()
     with opened(folder) as address:
         tab.goto(f"{address}#/health")
-        told = tab.wait_for_selector("[role=alert] >> text=Health").inner_text()
-        assert "110" in told
-        assert "60" in told
+        reported = tab.wait_for_selector("[role=alert] >> text=Health").inner_text()
+        assert "110" in reported
+        assert "60" in reported
         tab.wait_for_selector(".verdicts .fault")
         tab.close()
 
@@ -213,3 +213,19 @@ def test_a_server_that_ends_is_told_on_the_page(browser: Any, tmp_path: Path) ->
     tab.evaluate("() => { location.hash = '#/start?text=a%20c' }")
     tab.wait_for_selector("[role=alert] >> text=glassbert open")
     tab.close()
+
+
+@in_browser
+def test_an_address_with_an_old_token_is_told_on_the_page(browser: Any, tmp_path: Path) -> None:
+    folder, tab = write_small("classify", tmp_path / "model"), browser.new_page()
+    with opened(folder) as old:
+        tab.goto(old)
+        tab.wait_for_selector(".tokens")
+    port = old.split(":")[2].split("/")[0]
+    with opened(folder, "--port", port) as new:
+        assert new != old
+        tab.evaluate("() => { location.hash = '#/start?text=a%20c' }")
+        assert "old token" in tab.wait_for_selector("[role=alert]").inner_text()
+        tab.goto(old)  # the page itself
+        assert "the token that `glassbert open` printed last" in tab.inner_text("body")
+        tab.close()

@@ -10,10 +10,22 @@ import numpy as np
 import pytest
 
 from glassbert.page.files import read_page
-from helpers.browsing import LANGUAGES, TEXT, listed, needs_browser, printed_by, show, shown
-from helpers.exact import exact_pass
+from helpers.browsing import (
+    LANGUAGES,
+    TEXT,
+    listed,
+    misprints,
+    needs_browser,
+    printed_by,
+    rows_of_flow,
+    show,
+    texts,
+)
+from helpers.exact import exact_pass, exact_row, scale_of
 
 pytestmark = needs_browser
+MASKED = 3
+"""The token of the text that is hidden."""
 
 
 @pytest.fixture(scope="module")
@@ -26,18 +38,24 @@ def exact() -> dict[str, np.ndarray]:
 def test_every_digit_of_the_flow_is_right(
     tab: Any, address: str, language: str, exact: dict[str, np.ndarray]
 ) -> None:
-    show(tab, address, "flow", language, token=2)
-    tab.wait_for_selector(".stage .digits")
-    num_compared = 0
-    for stage in tab.query_selector_all(".stage"):
-        name = stage.get_attribute("data-step")
-        if name not in exact:
-            continue
-        for column, number in enumerate(stage.query_selector_all(".number")):
-            expected = float(exact[name][2, column])
-            assert isclose(shown(number.inner_text()), expected, abs_tol=6e-5), (name, column)
-            num_compared += 1
-    assert num_compared >= 8 * 40
+    shown_at: dict[int, set[str]] = {}
+    for token in (0, 2, MASKED):
+        show(tab, address, "flow", language, token=token)
+        tab.wait_for_selector(".stage .digits")
+        for name, found in rows_of_flow(tab):
+            if name not in exact:
+                continue
+            row = exact_row(exact, name, token)
+            assert misprints(found, row[: len(found)], scale_of(exact, name, row)[: len(found)]) == [], name
+            if found:
+                shown_at.setdefault(token, set()).add(name)
+    everywhere = shown_at[2]
+    assert len(everywhere) >= 40
+    assert not [name for name in everywhere if name.startswith("head.")]
+    assert shown_at[0] - everywhere == {"head.pooler.dense", "head.pooled", "head.nsp.logits"}
+    assert shown_at[MASKED] - everywhere == {
+        f"head.mlm.{kind}" for kind in ("dense", "act", "norm", "logits")
+    }
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -47,11 +65,10 @@ def test_every_digit_of_an_attention_head_is_right(
     for stage in ("raw", "scores", "probs"):
         show(tab, address, "attention", language, layer=1, head=2, stage=stage)
         tab.click("figure.matrix button")
-        rows = tab.query_selector_all("figure.matrix tbody tr")
-        expected = exact[f"enc.1.attn.{stage}"].reshape(-1, len(rows), len(rows))[2]
-        for row, line in enumerate(rows):
-            for column, number in enumerate(line.query_selector_all("td")):
-                assert isclose(shown(number.inner_text()), expected[row, column], rel_tol=1e-3, abs_tol=1e-4)
+        found = texts(tab, "figure.matrix tbody td")
+        name = f"enc.1.attn.{stage}"
+        expected = exact[name][0, 2]
+        assert misprints(found, expected, scale_of(exact, name, expected)) == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -63,11 +80,14 @@ def test_a_cell_of_attention_is_shown_down_to_its_products(
     sums = tab.query_selector_all(".chain .sum")
     assert len(sums) == 3
     tab.click(".chain .sum:first-child .tools > button")
-    products = [shown(one.inner_text()) for one in sums[0].query_selector_all("tbody td:last-child")]
-    size = len(exact["enc.1.attn.raw"].reshape(-1)) // 4
-    raw = exact["enc.1.attn.raw"].reshape(4, int(size**0.5), -1)[2, 3, 1]
-    assert len(products) == 64
-    assert isclose(sum(products), raw, abs_tol=1e-4)
+    products = texts(sums[0], "tbody td:last-child")
+    q, k = (exact[f"enc.1.attn.{side}"][token, 128:192] for side, token in (("q", 3), ("k", 1)))
+    assert misprints(products, q * k, places=6) == []
+    written = [one.query_selector("h3 b").inner_text() for one in sums]
+    for text, stage in zip(written, ("raw", "scores", "probs"), strict=True):
+        name = f"enc.1.attn.{stage}"
+        cell, row = exact[name][0, 2, 3, 1:2], exact[name][0, 2, 3]
+        assert misprints([text], cell, scale_of(exact, name, row)[1:2], places=6) == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -92,13 +112,21 @@ def test_backprop_shows_the_worked_network_to_ten_digits(tab: Any, address: str,
 
 
 def test_copied_python_computes_the_number(tab: Any, address: str) -> None:
-    places = {"enc.0.attn.q": "2,3", "enc.0.mlp.act": "2,3", "enc.1.attn.context": "2,9", "emb.norm": "1,4"}
+    places = {
+        "enc.0.attn.q": "2,3",
+        "enc.0.mlp.act": "2,3",
+        "enc.1.attn.context": "2,9",
+        "enc.1.attn.probs": "0,2,3,1",
+        "emb.norm": "1,4",
+        "head.mlm.logits": "0,6870",
+        "head.nsp.logits": "0,1",
+    }
     for name, place in places.items():
         show(tab, address, "flow", token=2, cell=f"{name}@{place}")
         tab.wait_for_selector(".sum details.python")
         by_hand, recorded = printed_by(tab.text_content(".sum details.python pre"))
-        assert isclose(by_hand, recorded, rel_tol=1e-4)
-        assert isclose(shown(tab.inner_text(".sum h3 b")), recorded, abs_tol=1e-6)
+        assert isclose(by_hand, recorded, rel_tol=1e-4, abs_tol=1e-5)
+        assert misprints([tab.inner_text(".sum h3 b")], recorded, 0.0, places=6) == []
 
 
 def test_the_keyboard_reaches_every_page_and_cell(tab: Any, address: str) -> None:

@@ -10,7 +10,7 @@ from safetensors.numpy import load
 
 import glassbert as gb
 from glassbert.model_names import model_folder
-from glassbert.page.app import Page, shelled
+from glassbert.page.app import Page, in_shell
 from glassbert.page.workbench import Workbench
 from glassbert.serve.http.log import Log
 from helpers.asgi import Client
@@ -55,7 +55,7 @@ def test_another_model_reads_the_second_text(tmp_path: Path) -> None:
     for seed in (0, 1):
         write_small("classify", tmp_path / str(seed), seed=seed)
     bench = Workbench(tmp_path / "0", other=tmp_path / "1")
-    client = PageClient(Client(shelled(Page(bench, token=TOKEN), Log(io.StringIO()))))
+    client = PageClient(Client(in_shell(Page(bench, token=TOKEN), Log(io.StringIO()))))
     assert client.get("api/meta").json()["other"] == "1"
     found = client.post("api/compare", {"text": "a b", "other_text": "a b"}).json()
     expected = gb.load(tmp_path / "0").trace("a b").diff(gb.load(tmp_path / "1").trace("a b"))
@@ -102,7 +102,7 @@ def test_neighbours_are_the_largest_cosines(page: PageClient) -> None:
 
 def test_a_translator_has_a_map_too(tmp_path: Path) -> None:
     write_small("translate", tmp_path)
-    client = PageClient(Client(shelled(Page(Workbench(tmp_path), token=TOKEN), Log(io.StringIO()))))
+    client = PageClient(Client(in_shell(Page(Workbench(tmp_path), token=TOKEN), Log(io.StringIO()))))
     about = client.get("api/vocabulary").json()
     assert len(load(client.get("api/vocabulary/map").body)["ids"]) <= len(about["pieces"])
     assert client.get("api/vocabulary/near?id=300").status == 200

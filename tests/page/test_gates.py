@@ -8,7 +8,8 @@ import pytest
 from helpers.browsing import LANGUAGES, axe_faults, listed, needs_browser, settle
 
 pytestmark = needs_browser
-TEXT = quote("The cat [MASK] on the mat.")
+TEXT = "The cat [MASK] on the mat."
+CHINESE = "北京是中[MASK]的首都。"
 # Pages with as much on them as they can show.
 VIEWS = {
     "start": "step=2",
@@ -24,9 +25,14 @@ WIDTHS = (1280, 640, 360)
 """A wide window, the same at 200%, and a narrow one."""
 
 
-def visit(tab: Any, page: str) -> None:
+# What stands beside a list must fit its column: nobody scrolls sideways to read a sentence.
+CUT_OFF = """() => [...document.querySelectorAll('aside, .heads > *')]
+  .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.className || one.tagName)"""
+
+
+def visit(tab: Any, page: str, text: str = TEXT) -> None:
     """Go to a page without loading everything again, and wait until it has what it asked for."""
-    tab.evaluate("(hash) => { location.hash = hash }", f"#/{page}?text={TEXT}&{VIEWS.get(page, '')}")
+    tab.evaluate("(hash) => { location.hash = hash }", f"#/{page}?text={quote(text)}&{VIEWS.get(page, '')}")
     tab.wait_for_selector(f'nav a[href*="#/{page}"][aria-current="page"]')
     settle(tab)
 
@@ -60,11 +66,12 @@ def test_every_page_is_accessible(tab: Any, address: str, language: str, theme: 
 def test_no_page_is_wider_than_its_window(tab: Any, address: str, language: str) -> None:
     start(tab, address, language, "light")
     for page in listed(tab):
-        visit(tab, page)
+        visit(tab, page, CHINESE if language == "zh" else TEXT)
         for width in WIDTHS:
             tab.set_viewport_size({"width": width, "height": 800})
             tab.wait_for_timeout(50)
             assert tab.evaluate("document.documentElement.scrollWidth") <= width, (page, width)
+            assert tab.evaluate(CUT_OFF) == [], (page, width)
 
 
 FOCUSABLE = """() => [...document.querySelectorAll(
@@ -74,15 +81,15 @@ FOCUSABLE = """() => [...document.querySelectorAll(
 
 def test_the_tab_key_reaches_everything_on_every_page(tab: Any, address: str) -> None:
     start(tab, address, "en", "light")
+    tab.evaluate("document.addEventListener('focusin', (event) => window.wanted?.delete(event.target))")
     for page in listed(tab):
         visit(tab, page)
-        tab.evaluate(f"window.wanted = new Set(({FOCUSABLE})())")
-        count = tab.evaluate("wanted.size")
+        count = tab.evaluate(f"(window.wanted = new Set(({FOCUSABLE})())).size")
         tab.evaluate("document.activeElement?.blur(); window.getSelection().removeAllRanges()")
-        tab.evaluate("document.querySelector('.skip').focus(); wanted.delete(document.activeElement)")
-        for _ in range(count + 5):
+        tab.evaluate("document.querySelector('.skip').focus()")
+        for number in range(count + 5):
             tab.keyboard.press("Tab")
-            if not tab.evaluate("(wanted.delete(document.activeElement), wanted.size)"):
+            if number % 8 == 7 and not tab.evaluate("wanted.size"):
                 break
         missed = tab.evaluate("[...wanted].map((one) => one.outerHTML.slice(0, 120))")
         assert missed == [], page

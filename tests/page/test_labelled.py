@@ -9,7 +9,7 @@ import pytest
 
 import glassbert as gb
 from glassbert.model.packed import pack
-from glassbert.page.app import Page, shelled
+from glassbert.page.app import Page, in_shell
 from glassbert.page.labelled import LabelledRows, losses_of
 from glassbert.page.workbench import Workbench
 from glassbert.progress import Stopped, listening
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def judged(folder: Path) -> PageClient:
     bench = Workbench(folder / "model", data=folder / "dev.tsv")
-    return PageClient(Client(shelled(Page(bench, token=TOKEN), Log(io.StringIO()))))
+    return PageClient(Client(in_shell(Page(bench, token=TOKEN), Log(io.StringIO()))))
 
 
 def test_every_row_has_its_loss_and_the_worst_is_first(folder: Path, judged: PageClient) -> None:
@@ -119,7 +119,7 @@ def test_a_file_that_does_not_fit_is_told_without_its_folder(
 ) -> None:
     (tmp_path / "dev.tsv").write_text(content, encoding="utf-8")
     bench = Workbench(folder / "model", data=tmp_path / "dev.tsv")
-    page = PageClient(Client(shelled(Page(bench, token=TOKEN), Log(io.StringIO()))))
+    page = PageClient(Client(in_shell(Page(bench, token=TOKEN), Log(io.StringIO()))))
     response = page.post("api/data", {})
     assert response.status == 422
     assert says in response.json()["error"]
@@ -165,7 +165,7 @@ def test_judging_says_how_far_it_is_and_can_be_ended(folder: Path, monkeypatch: 
 def test_without_a_file_or_a_task_the_page_says_what_to_do(page: PageClient, folder: Path) -> None:
     assert "--data FILE" in page.post("api/data", {}).json()["error"]
     bench = Workbench("demo", data=folder / "dev.tsv")
-    client = PageClient(Client(shelled(Page(bench, token=TOKEN), Log(io.StringIO()))))
+    client = PageClient(Client(in_shell(Page(bench, token=TOKEN), Log(io.StringIO()))))
     assert "no task" in client.post("api/data", {}).json()["error"]
 
 

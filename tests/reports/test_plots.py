@@ -58,7 +58,7 @@ def test_everything_is_drawn_within_the_plot(name: str) -> None:
 def test_a_line_goes_through_its_points() -> None:
     svg = parsed(lines("p", "t", [Series("a", [0, 10], [0.0, 0.5])], x_name="x", y_name="y", is_share=True))
     (path,) = (one for one in svg.iter("polyline"))
-    assert path.attrib["points"] == "46.0,230.0 388.0,121.0"
+    assert path.attrib["points"] == "60.0,230.0 388.0,121.0"
 
 
 def test_points_that_are_no_numbers_are_left_out() -> None:

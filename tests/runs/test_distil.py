@@ -56,20 +56,20 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def distilled(given: Path, out: Path, told: list[str] | None = None, **settings: Any) -> gb.RunResult:
+def distilled(given: Path, out: Path, reported: list[str] | None = None, **settings: Any) -> gb.RunResult:
     with patch("glassbert.training.log.measured_peak", return_value=1e9):
         return gb.distil(
             given / "teacher",
             text=given / "text.txt",
             out=out,
-            log=(told if told is not None else []).append,
+            log=(reported if reported is not None else []).append,
             **{**SHORT, **settings},
         )
 
 
 def test_a_student_comes_closer_to_its_teacher_and_pools_as_it_does(given: Path, tmp_path: Path) -> None:
-    told: list[str] = []
-    result = distilled(given, tmp_path / "out", told, steps=40)
+    reported: list[str] = []
+    result = distilled(given, tmp_path / "out", reported, steps=40)
     student, teacher = gb.load(result.model), gb.load(given / "teacher")
     assert student.config.encoder.num_hidden_layers == 2
     assert (student.pooling, student.max_length) == (teacher.pooling, teacher.max_length)

@@ -43,12 +43,12 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_unknown_characters_are_found_added_trained_and_measured(given: Path, tmp_path: Path) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     result = gb.extend_from_text(
         given / "bert",
         given / "text.txt",
         out=tmp_path / "out",
-        log=told.append,
+        log=reported.append,
         min_pieces=99,
         **{**SHORT, "steps": 40, "learning_rate": 5e-2},
     )
@@ -62,7 +62,7 @@ def test_unknown_characters_are_found_added_trained_and_measured(given: Path, tm
     assert result.metrics["unknown_rate_after"] == 0.0
     assert result.metrics["loss_trained"] < result.metrics["loss_started"]
     assert result.metrics["elsewhere_after"] == pytest.approx(result.metrics["elsewhere_before"], abs=0.2)
-    assert any(line.startswith("[UNK] in held-out text") for line in told)
+    assert any(line.startswith("[UNK] in held-out text") for line in reported)
 
 
 def test_only_the_new_rows_are_trained(given: Path, tmp_path: Path) -> None:

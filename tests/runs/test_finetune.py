@@ -78,13 +78,13 @@ def test_a_run_folder_holds_what_it_must(finished: Path) -> None:
 
 
 def test_run_json_records_metrics_task_data_and_seed(finished: Path) -> None:
-    told = read_json(finished / "best" / "run.json")
-    assert {"accuracy", "f1", "mcc", "ece"} <= told["metrics"].keys()
-    assert told["task"]["name"] == "classify"
-    assert told["task"]["temperature"] > 0
-    assert len(told["data"]["train"]["sha256"]) == 64
-    assert told["seed"] == 0
-    assert told["recipe"]["train"]["learning_rate"] == 3e-3
+    reported = read_json(finished / "best" / "run.json")
+    assert {"accuracy", "f1", "mcc", "ece"} <= reported["metrics"].keys()
+    assert reported["task"]["name"] == "classify"
+    assert reported["task"]["temperature"] > 0
+    assert len(reported["data"]["train"]["sha256"]) == 64
+    assert reported["seed"] == 0
+    assert reported["recipe"]["train"]["learning_rate"] == 3e-3
 
 
 def test_the_card_shows_labels_metrics_and_how_to_load(finished: Path) -> None:
@@ -185,12 +185,12 @@ def test_a_frozen_encoder_stays_as_it_was(given: Path, tmp_path: Path) -> None:
 
 
 def test_patience_ends_a_run_early_and_for_good(given: Path, tmp_path: Path) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     settings = {"epochs": 30.0, "patience": 2, "learning_rate": 1e-9, "evaluate_every": 2}
-    result = run(given, tmp_path / "out", told.append, train=settings, task={"metric": "accuracy"})
+    result = run(given, tmp_path / "out", reported.append, train=settings, task={"metric": "accuracy"})
     assert result.step < 30
     assert result.step == (result.best_step or 0) + 4
-    assert any(line.startswith("no improvement since step") for line in told)
+    assert any(line.startswith("no improvement since step") for line in reported)
     assert run(given, tmp_path / "out", train=settings, task={"metric": "accuracy"}).step == result.step
 
 
@@ -204,37 +204,40 @@ def test_of_equal_metrics_the_lower_loss_is_better(given: Path) -> None:
 
 
 def test_a_head_for_other_labels_is_not_kept(given: Path, finished: Path) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     recipe = recipe_of(given, model={"start": str(finished / "best")})
     rows = read_rows("classify", recipe.data, lambda line: None)
-    make_trainable(recipe, rows, told.append)
-    assert any("new, to be trained: none" in line for line in told)
+    make_trainable(recipe, rows, reported.append)
+    assert any("new, to be trained: none" in line for line in reported)
     renamed = [type(row)(row.text, None, ("x" + row.labels[0],), None, row.where) for row in rows.train]
-    told.clear()
-    make_trainable(recipe, type(rows)(renamed, [], {}), told.append)
-    assert any("new, to be trained: classifier.bias, classifier.weight" in line for line in told)
+    reported.clear()
+    make_trainable(recipe, type(rows)(renamed, [], {}), reported.append)
+    assert any("new, to be trained: classifier.bias, classifier.weight" in line for line in reported)
 
 
 def test_shares_cut_and_unknown_are_logged_before_the_first_step(given: Path, tmp_path: Path) -> None:
     rows = ["text\tlabel", "a b c d e f g h i\tgood", "\u7532\u4e59\tbad", "a\tgood", "b\tbad"]
     (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     recipe = recipe_of(given, data={"train": str(tmp_path / "train.tsv")}, task={"max_length": 8})
-    told: list[str] = []
-    make_trainable(recipe, read_rows("classify", recipe.data, told.append), told.append)
-    described = next(line for line in told if line.startswith("train: 4 rows"))
+    reported: list[str] = []
+    make_trainable(recipe, read_rows("classify", recipe.data, reported.append), reported.append)
+    described = next(line for line in reported if line.startswith("train: 4 rows"))
     assert "1 (25.0%) are cut at 8 tokens" in described
     assert "20.00% of the pieces are unknown" in described
-    assert "train: 1 rows consist of unknown characters only; extend the vocabulary" in told
+    assert "train: 1 rows consist of unknown characters only; extend the vocabulary" in reported
 
 
 def test_without_a_dev_file_the_same_rows_are_held_out_every_time(given: Path, tmp_path: Path) -> None:
     recipe = recipe_of(given, data={"dev": None, "dev_share": 0.2})
-    told: list[str] = []
-    rows, again = read_rows("classify", recipe.data, told.append), read_rows("classify", recipe.data, print)
+    reported: list[str] = []
+    rows, again = (
+        read_rows("classify", recipe.data, reported.append),
+        read_rows("classify", recipe.data, print),
+    )
     assert (len(rows.train), len(rows.dev)) == (80, 20)
     assert rows == again
     assert not set(map(id, rows.train)) & set(map(id, rows.dev))
-    assert any(line.startswith("no --dev file: 20 of 100 training rows") for line in told)
+    assert any(line.startswith("no --dev file: 20 of 100 training rows") for line in reported)
 
 
 def test_a_run_without_any_dev_rows_keeps_its_last_weights(given: Path, tmp_path: Path) -> None:
@@ -253,9 +256,9 @@ def test_an_empty_dev_file_is_named(given: Path, tmp_path: Path) -> None:
 
 
 def test_dev_rows_that_are_trained_on_are_reported(given: Path, tmp_path: Path) -> None:
-    told: list[str] = []
-    read_rows("classify", recipe_of(given, data={"dev": str(given / "train.tsv")}).data, told.append)
-    assert "100 of 100 dev rows are training rows too: the metrics flatter the model" in told
+    reported: list[str] = []
+    read_rows("classify", recipe_of(given, data={"dev": str(given / "train.tsv")}).data, reported.append)
+    assert "100 of 100 dev rows are training rows too: the metrics flatter the model" in reported
 
 
 def test_the_learning_rate_follows_the_width(given: Path) -> None:
@@ -313,7 +316,7 @@ def test_the_result_holds_the_rows_that_were_measured(given: Path, finished: Pat
 
 @pytest.mark.slow
 def test_kills_change_no_bit(given: Path, tmp_path: Path) -> None:
-    """Kill -9 at random moments, some of them during a save, and go on each time."""
+    """Kill -9 at random moments, some of them during a save, and resume each time."""
     tables = {"train": {"epochs": 12.0, "save_every": 2}}
     run(given, tmp_path / "straight", **tables)
     killed = tmp_path / "killed"

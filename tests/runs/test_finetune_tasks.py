@@ -124,13 +124,13 @@ def test_the_metrics_in_run_json_are_those_of_the_loaded_model(
 ) -> None:
     kind, out = finished
     model = load(out)
-    told = read_json(out / "best" / "run.json")["metrics"]
+    reported = read_json(out / "best" / "run.json")["metrics"]
     options = ReadOptions(kind=getattr(model.task, "kind", None))
     rows = read_examples(model.task.schemas[0], given / f"{kind}.dev.jsonl", options).examples
     predictions = model.predict_examples(rows)
     calibration = model.task.calibration(rows, predictions)
     found = model.task.measure(rows, predictions).metrics() | (calibration.metrics() if calibration else {})
-    assert found == pytest.approx({name: told[name] for name in found}, abs=1e-6)
+    assert found == pytest.approx({name: reported[name] for name in found}, abs=1e-6)
 
 
 def lively(model: Path, folder: Path) -> Path:

@@ -146,21 +146,21 @@ def test_a_corpus_without_its_files_gives_no_partner_and_no_scores_by_file(
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "reported"),
     [
         (["en"], "changes nothing: the corpus is of one file"),
         (["en", "one"], "1 of 2 files have one document"),
     ],
 )
 def test_it_is_told_where_partners_of_one_file_cannot_be(
-    files: list[str], told: str, corpus: Path, tmp_path: Path
+    files: list[str], reported: str, corpus: Path, tmp_path: Path
 ) -> None:
     (corpus.parent / "one.txt").write_text("a b c .\nb c d .\n")
     texts = [corpus.parent / f"{name}.txt" for name in files]
     build_corpus(texts, tokenizer=Corpus.open(corpus).tokenizer(), out=tmp_path / "corpus", form="sentences")
     lines: list[str] = []
     recipe(tmp_path / "corpus").prepare(tmp_path / "run", lines.append)
-    assert any(told in line for line in lines)
+    assert any(reported in line for line in lines)
 
 
 @pytest.mark.parametrize(

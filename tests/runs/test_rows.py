@@ -69,10 +69,10 @@ def test_a_rare_label_is_learned_whichever_rows_have_it(
 def test_rows_that_stay_and_rows_on_both_sides_are_reported(tmp_path: Path) -> None:
     rows = [f"t\t{'rare' if number == DRAWN[0] else 'ab'[number % 2]}" for number in range(20)]
     (tmp_path / "train.tsv").write_text("\n".join(["text\tlabel", *rows, ""]))
-    told: list[str] = []
-    read = read_rows("classify", ExampleFiles(train=tmp_path / "train.tsv", dev_share=SHARE), told.append)
+    reported: list[str] = []
+    read = read_rows("classify", ExampleFiles(train=tmp_path / "train.tsv", dev_share=SHARE), reported.append)
     check(read.train, read.dev)
-    assert told[-3:] == [
+    assert reported[-3:] == [
         "no --dev file: 4 of 20 training rows are held out to measure on",
         "1 rows were drawn but not held out: no other training row has their label",
         "4 of 4 dev rows are training rows too: the metrics flatter the model",

@@ -16,11 +16,11 @@ from glassbert.config import ModelConfig, preset
 from glassbert.data.teacher_outputs import TeacherOutputs
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.loading import load
-from glassbert.interop.folder import write_model
+from glassbert.interop.folder import EncoderFolder, write_model
 from glassbert.model.init import new_bert
 from glassbert.runs.finetune import FineTuneRecipe
 from glassbert.runs.run import RunResult, carry_out
-from glassbert.runs.teacher import TEACHER
+from glassbert.runs.teacher import TEACHER, student_of
 from glassbert.storage import read_json
 from glassbert.tasks.fine_tuning import FineTune
 from helpers.oracles import small_tokenizer
@@ -46,10 +46,18 @@ def deep_folder(folder: Path, num_blocks: int = 4) -> Path:
     return folder
 
 
-def carried_out(name: str, tables: dict[str, Any], out: Path, told: list[str] | None = None) -> RunResult:
+@pytest.mark.parametrize("keep", [[99], [-1, 3], [0, 0, 3], [0], []])
+def test_a_remembered_choice_that_makes_no_student_is_refused(tmp_path: Path, keep: list[int]) -> None:
+    (tmp_path / "student.json").write_text(json.dumps({"keep": keep}))
+    network, _ = EncoderFolder.open(deep_folder(tmp_path / "teacher")).build()
+    with pytest.raises(ModelError, match=r"student\.json: keep=.*; remove the file to choose again"):
+        student_of(network, "auto", 2, tmp_path, lambda bert: 0.0, str)
+
+
+def carried_out(name: str, tables: dict[str, Any], out: Path, reported: list[str] | None = None) -> RunResult:
     with patch("glassbert.training.log.measured_peak", return_value=1e9):
         recipe = FineTuneRecipe.of(name, tables)
-        return carry_out(recipe, out, log=(told if told is not None else []).append)
+        return carry_out(recipe, out, log=(reported if reported is not None else []).append)
 
 
 @pytest.fixture(scope="module")
@@ -78,15 +86,15 @@ def tables_of(folder: Path, kind: str, **distil: Any) -> dict[str, dict[str, Any
 def test_a_student_of_every_task_has_half_the_blocks_and_is_measured_beside_its_teacher(
     kind: str, given: Path, tmp_path: Path
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     tables = tables_of(given, kind, teacher=str(given / kind / "best"))
-    result = carried_out(TASK_OF.get(kind, "classify"), tables, tmp_path / "out", told)
+    result = carried_out(TASK_OF.get(kind, "classify"), tables, tmp_path / "out", reported)
     student, teacher = load(result.model), load(given / kind)
     assert student.config.encoder.num_hidden_layers == 2
     keep = read_json(tmp_path / "out" / "student.json")["keep"]
     assert len(keep) == 2
     assert keep[-1] == 3
-    assert any(line.startswith("tried 3 choices of blocks") for line in told)
+    assert any(line.startswith("tried 3 choices of blocks") for line in reported)
     kept = read_json(result.model / "run.json")["student"]
     assert result.evaluation is not None
     assert result.evaluation.comparison is not None

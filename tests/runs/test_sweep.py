@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from glassbert.data.examples import AnswerExample
-from glassbert.errors import DataError, UserError
+from glassbert.errors import DataError, ModelError, UserError
 from glassbert.inference.loading import load
 from glassbert.runs import sweep
 from glassbert.runs.adapt import texts_of
@@ -66,15 +66,15 @@ def test_the_grid_is_that_of_berts_authors_around_the_usual_rate(given: Path) ->
 
 
 def test_seeds_give_mean_and_deviation_and_the_best_model(given: Path, tmp_path: Path) -> None:
-    out, told = tmp_path / "out", list[str]()
-    result = run(given, out, told.append, train=SHORT, runs={"seeds": 3})
+    out, reported = tmp_path / "out", list[str]()
+    result = run(given, out, reported.append, train=SHORT, runs={"seeds": 3})
     values = [one["metrics"]["accuracy"] for one in result.runs]
     assert [one["name"] for one in result.runs] == ["seed-0", "seed-1", "seed-2"]
     assert len(set(map(str, (one["metrics"] for one in result.runs)))) > 1, "the seed changes nothing"
     assert result.metrics["accuracy"] == max(values)
     assert (
         f"accuracy over 3 runs: mean {statistics.mean(values):.4f}, "
-        f"standard deviation {statistics.stdev(values):.4f}" in told
+        f"standard deviation {statistics.stdev(values):.4f}" in reported
     )
     best = best_of(list(result.runs))["name"]
     weights = (out / "best" / "model.safetensors").read_bytes()
@@ -114,6 +114,22 @@ def test_seeds_that_are_done_are_not_run_again(
     first = run(given, tmp_path / "out", train=SHORT, runs={"seeds": 2})
     monkeypatch.setattr(sweep, "carry_out", None)
     assert run(given, tmp_path / "out", train=SHORT, runs={"seeds": 2}).runs == first.runs
+
+
+@pytest.mark.parametrize("name", ["../other", "/tmp", "seed-1", ""])
+def test_a_list_of_runs_leads_to_no_other_folder(given: Path, tmp_path: Path, name: str) -> None:
+    run(given, tmp_path / "other", train=SHORT)
+    run(given, tmp_path / "out", train=SHORT, runs={"seeds": 2})
+    listed = read_json(tmp_path / "out" / "seeds.json")["runs"]
+    (tmp_path / "out" / "seeds.json").write_text(json.dumps({"runs": [{**listed[0], "name": name}]}))
+    with pytest.raises(ModelError, match=r"seeds\.json: lists other runs than these settings make"):
+        run(given, tmp_path / "out", train=SHORT, runs={"seeds": 2})
+    assert (tmp_path / "other" / "best" / "model.safetensors").is_file()
+
+
+def test_a_run_that_was_listed_with_odd_settings_is_shown() -> None:
+    odd = record("seed-0", 0.5) | {"tried": {"seed": "x", "rate": [1], "epochs": 3.0}}
+    assert list(summary([odd])) == ["seed-0: seed 'x', rate [1], epochs 3: accuracy 0.5000"]
 
 
 def stopping(kind: type[Any], nth: int) -> Any:

@@ -56,7 +56,10 @@ def tables(data: Path, **train: Any) -> dict[str, dict[str, Any]]:
 
 
 def run(
-    out: Path, settings: dict[str, dict[str, Any]], told: list[str] | None = None, stop_at: int | None = None
+    out: Path,
+    settings: dict[str, dict[str, Any]],
+    reported: list[str] | None = None,
+    stop_at: int | None = None,
 ) -> RunResult:
     """Train; with ``stop_at`` a signal comes at that evaluation's decoding."""
     calls: list[int] = []
@@ -69,7 +72,7 @@ def run(
 
     with decoded_by(decode):
         recipe = TranslateRecipe.of(settings)
-        return carry_out(recipe, out, log=(told if told is not None else []).append)
+        return carry_out(recipe, out, log=(reported if reported is not None else []).append)
 
 
 @contextmanager
@@ -84,15 +87,15 @@ def decoded_by(decode: Callable[..., Any]) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def finished(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RunResult, list[str]]:
-    out, told = tmp_path_factory.mktemp("finished"), list[str]()
-    return out, run(out, tables(data), told), told
+    out, reported = tmp_path_factory.mktemp("finished"), list[str]()
+    return out, run(out, tables(data), reported), reported
 
 
 Finished = tuple[Path, RunResult, list[str]]
 
 
 def test_a_run_leaves_a_translator_that_records_how_good_it_is(finished: Finished) -> None:
-    out, result, told = finished
+    out, result, reported = finished
     assert (result.is_finished, result.step, result.model) == (True, STEPS, out / "best")
     translator = load(out, Translator)
     assert len(translator.tokenizer) == VOCAB_SIZE
@@ -104,8 +107,8 @@ def test_a_run_leaves_a_translator_that_records_how_good_it_is(finished: Finishe
     assert said["training"]["tokens_per_s"] > 0
     assert said["training"]["dependent_steps"] == 2
     assert sum(part["sentences"] for part in said["dev"]["by_length"]) == 20
-    assert any(line.startswith("train: 200 pairs, ") for line in told)
-    assert any(line.startswith(f"vocabulary: {VOCAB_SIZE} pieces of ") for line in told)
+    assert any(line.startswith("train: 200 pairs, ") for line in reported)
+    assert any(line.startswith(f"vocabulary: {VOCAB_SIZE} pieces of ") for line in reported)
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert {"cross_entropy", "bleu", "chrf"} == set(rows[-1]["evaluation"])
 
@@ -114,9 +117,9 @@ def test_a_stopped_run_resumes_as_if_it_had_not_stopped(
     data: Path, tmp_path: Path, finished: Finished
 ) -> None:
     assert not run(tmp_path, tables(data), stop_at=1).is_finished
-    told: list[str] = []
-    assert run(tmp_path, tables(data), told).is_finished
-    assert not any(line.startswith("vocabulary") for line in told), "it is learned once"
+    reported: list[str] = []
+    assert run(tmp_path, tables(data), reported).is_finished
+    assert not any(line.startswith("vocabulary") for line in reported), "it is learned once"
     for name in FILES:
         assert (tmp_path / name).read_bytes() == (finished[0] / name).read_bytes(), name
 
@@ -138,18 +141,21 @@ def test_the_report_shows_the_figures_of_run_json_also_when_an_earlier_call_meas
     finished: Finished, data: Path, tmp_path: Path
 ) -> None:
     out, result, _ = finished
-    told: list[str] = []
-    first = with_report(result, told.append, tmp_path / "first.html")
-    again = carry_out(TranslateRecipe.of(tables(data)), out, log=told.append)
+    reported: list[str] = []
+    first = with_report(result, reported.append, tmp_path / "first.html")
+    again = carry_out(TranslateRecipe.of(tables(data)), out, log=reported.append)
     assert (result.evaluation is None, again.evaluation is None) == (False, True)
-    with_report(again, told.append, tmp_path / "again.html")
+    with_report(again, reported.append, tmp_path / "again.html")
     page = (tmp_path / "first.html").read_text(encoding="utf-8")
     for name, value in read_json(out / "best" / "run.json")["metrics"].items():
         assert f'{name}</th><td dir="auto">{value:.4f}</td>' in page
     assert f"{data / 'dev.tsv'}:" in page, "a mistake is named by its file and line"
     assert "over the training steps" in page
     assert (tmp_path / "again.html").read_text(encoding="utf-8") == page
-    assert (first.report, told[1]) == (tmp_path / "first.html", f"the report is in {tmp_path / 'first.html'}")
+    assert (first.report, reported[1]) == (
+        tmp_path / "first.html",
+        f"the report is in {tmp_path / 'first.html'}",
+    )
 
 
 def test_a_run_resumes_though_its_recipe_lacks_newer_settings(
@@ -207,7 +213,7 @@ def test_a_run_that_averages_checkpoints_cannot_change_how_often_it_saves(
 
 def test_one_checkpoint_is_neither_averaged_nor_measured_twice(data: Path, tmp_path: Path) -> None:
     beams: list[int] = []
-    told: list[str] = []
+    reported: list[str] = []
 
     def decode(network: Any, sources: Any, *, beam: int) -> Any:
         beams.append(beam)
@@ -216,10 +222,10 @@ def test_one_checkpoint_is_neither_averaged_nor_measured_twice(data: Path, tmp_p
     recipe = TranslateRecipe.of(tables(data, steps=2))
     assert recipe.task.average_last == 2
     with decoded_by(decode):
-        result = carry_out(recipe, tmp_path, log=told.append)
+        result = carry_out(recipe, tmp_path, log=reported.append)
     assert [path.name for path in checkpoints(tmp_path)] == ["checkpoint-2"]
     assert beams == [recipe.task.dev_beam, recipe.task.final_beam]
-    assert not any(line.startswith("average of") for line in told)
+    assert not any(line.startswith("average of") for line in reported)
     assert not (tmp_path / "averaged").exists()
     assert (result.model, result.best_step) == (tmp_path / "best", 2)
 
@@ -234,14 +240,14 @@ def test_models_of_different_shapes_are_not_averaged(finished: Finished, data: P
 
 def test_few_dev_pairs_come_from_all_over_the_file(finished: Finished, data: Path) -> None:
     recipe = TranslateRecipe.of(tables(data) | {"task": {"dev_sentences": 3}})
-    files, told = recipe.data.files(recipe.data.train), list[str]()
+    files, reported = recipe.data.files(recipe.data.train), list[str]()
     tokenizer = load(finished[0], Translator).tokenizer
-    held_out = make_trainable(recipe, files, tokenizer, told.append).held_out
+    held_out = make_trainable(recipe, files, tokenizer, reported.append).held_out
     assert held_out is not None
     dev = sentence_pairs(20, seed=1)
     assert list(held_out.sources) == [dev[index][0] for index in (0, 6, 13)]
     assert list(held_out.targets) == [dev[index][1] for index in (0, 6, 13)]
-    assert any(line.startswith("dev: 3 pairs, ") for line in told)
+    assert any(line.startswith("dev: 3 pairs, ") for line in reported)
 
 
 def test_an_average_over_time_is_kept_as_everywhere(data: Path, tmp_path: Path) -> None:
@@ -281,10 +287,10 @@ def test_the_recurrent_baselines_train_in_the_same_way(data: Path, tmp_path: Pat
 def test_without_dev_pairs_the_last_model_is_the_model(data: Path, tmp_path: Path) -> None:
     settings = tables(data, steps=2)
     del settings["data"]["dev"], settings["task"]
-    told: list[str] = []
-    result = run(tmp_path, settings, told)
+    reported: list[str] = []
+    result = run(tmp_path, settings, reported)
     assert result.model == tmp_path / "last"
-    assert any("quality will not be measured" in line for line in told)
+    assert any("quality will not be measured" in line for line in reported)
 
 
 @pytest.mark.parametrize("name", ["train", "dev"])
@@ -306,24 +312,24 @@ def test_dev_pairs_that_are_too_long_count_in_the_scores_and_are_reported(
     settings = tables(data)
     pairs = [*sentence_pairs(5), ("one " * 80, "uno")]
     settings["data"]["dev"] = str(write_tsv(tmp_path / "dev.tsv", pairs))
-    recipe, told = TranslateRecipe.of(settings), list[str]()
+    recipe, reported = TranslateRecipe.of(settings), list[str]()
     tokenizer = load(finished[0], Translator).tokenizer
     files = recipe.data.files(recipe.data.train)
-    held_out = make_trainable(recipe, files, tokenizer, told.append).held_out
+    held_out = make_trainable(recipe, files, tokenizer, reported.append).held_out
     assert held_out is not None
     assert (len(held_out.sources), sum(len(batch.members) for batch in held_out.batches)) == (6, 5)
     assert (
         "dev: 1 pairs with a side of more than 64 tokens are not in the loss; to be translated, "
         "long sources are cut"
-    ) in told
+    ) in reported
 
 
 def test_unknown_rules_of_bleu_are_refused_before_anything_is_done(data: Path, tmp_path: Path) -> None:
     settings = tables(data) | {"task": {"bleu_tokenizer": "chinese"}}
-    told: list[str] = []
+    reported: list[str] = []
     with pytest.raises(UserError, match="bleu_tokenizer='chinese'; expected one of"):
-        run(tmp_path / "run", settings, told)
-    assert not told
+        run(tmp_path / "run", settings, reported)
+    assert not reported
     assert not (tmp_path / "run").exists()
 
 
@@ -331,10 +337,10 @@ def test_bad_rows_and_long_pairs_are_left_out_and_reported(tmp_path: Path, data:
     rows = [*sentence_pairs(100), ("one", " "), ("one " * 80, "uno")]
     settings = tables(data, steps=1)
     settings["data"] |= {"train": str(write_tsv(tmp_path / "train.tsv", rows)), "skip_bad": 1}
-    told: list[str] = []
-    run(tmp_path / "run", settings, told)
-    assert any(line.endswith("train.tsv:101: empty target") for line in told)
-    assert "train: 1 pairs with a side of more than 64 tokens are left out" in told
+    reported: list[str] = []
+    run(tmp_path / "run", settings, reported)
+    assert any(line.endswith("train.tsv:101: empty target") for line in reported)
+    assert "train: 1 pairs with a side of more than 64 tokens are left out" in reported
     settings["data"]["skip_bad"] = 0
     with pytest.raises(DataError, match=r"train\.tsv:101: empty target"):
         run(tmp_path / "other", settings)

@@ -1,4 +1,4 @@
-"""Clients of others, as they are. They come with the extra [clients]; without one its test is skipped."""
+"""Foreign clients, unchanged, of the extra [clients]; the test of one that is not installed is skipped."""
 
 import io
 import os

@@ -12,7 +12,6 @@ import pytest
 import glassbert as gb
 from glassbert.interop.sentence_transformers import SentenceSettings
 from glassbert.model.pooling import Pooling
-from glassbert.serve.front import PROBES, dialect_of
 from glassbert.serve.routes import all_routes
 from helpers.asgi import Client
 
@@ -413,15 +412,6 @@ def test_openapi_describes_every_route(client: Client) -> None:
         assert ("requestBody" in operation) == (route.request is not None)
     names = re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document))
     assert set(names) <= set(document["components"]["schemas"])
-
-
-def test_an_error_before_the_route_looks_like_one_of_the_route() -> None:
-    for route in all_routes():
-        if route.path not in PROBES:
-            before = dialect_of(route.path.replace("{model}", "m")).error
-            shape = {"openai": "openai", "cohere": "cohere", "kserve": "kserve"}.get(route.dialect.name)
-            if shape and route.path not in ("/classify", "/rerank"):
-                assert before is route.dialect.error, route.path
 
 
 def test_metrics_have_the_names_of_tei_and_count_right(client: Client) -> None:

@@ -1,21 +1,18 @@
 """Every refusal has its status in every dialect, in the dialect's own form, and gives nothing away."""
 
 import asyncio
-import io
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glassbert.serve import questions
 from glassbert.serve.front import Front
-from glassbert.serve.http.keys import Hosts, Keys
-from glassbert.serve.http.log import Log
 from glassbert.serve.routes import Route, all_routes
-from glassbert.serve.settings import ServeSettings
 from helpers.asgi import Client, Response
-from helpers.fake_work import Deadly, Held, Picky
-from helpers.small_served import TASKS
+from helpers.fake_work import Held
+from helpers.small_served import TASKS, served
 
 # For each dialect: a path, the field of the texts, and what the error object must hold.
 DIALECTS: dict[str, tuple[str, str]] = {
@@ -52,6 +49,7 @@ CASES: dict[str, tuple[Any, int, str]] = {
     "no field": ({}, 422, "missing required field"),
     "empty list": ({"$": []}, 400, "at least one text"),
     "empty text": ({"$": ["a", ""]}, 400, "$.$[1]"),
+    "a word of a million letters": ({"$": ["a", "a" * 1_200_000]}, 422, "$.$[1]"),
     "too many": ({"$": ["a"] * 2049}, 422, "2049 texts; expected at most 2048"),
 }
 
@@ -101,30 +99,6 @@ def test_a_tensor_that_cannot_be_used(content: Any, status: int, message: str, c
     assert message in response.json()["error"]
 
 
-EVERY_DIALECT = {name: path.removeprefix("/models/fill") for name, (path, _) in DIALECTS.items()}
-
-
-@pytest.mark.parametrize("dialect", ["tei", "openai", "cohere", "native", "hf", "any"])
-def test_refusals_before_a_body_is_read_have_the_form_of_their_dialect(
-    dialect: str, client: Client, folders: dict[str, str]
-) -> None:
-    path = EVERY_DIALECT[dialect]
-    with served(folders, "fill", keys="bob secret-of-bob", max_body_bytes=100) as front:
-        keyed = Client(front, {"authorization": "Bearer secret-of-bob"})
-        unknown = keyed.post(f"/models/nope{path}", {})
-        wrong_type = keyed.post(path, {}, content_type="text/plain")
-        too_long = keyed.post(path, {"inputs": "a" * 200})
-        no_key = Client(front).post(path, {})
-        front.state = "draining"
-        draining = keyed.post(path, {})
-    found = (unknown, wrong_type, too_long, no_key, draining)
-    assert [one.status for one in found] == [404, 415, 413, 401, 503]
-    for response in found:
-        assert message_of(response, dialect)
-    assert no_key.headers["www-authenticate"] == "Bearer"
-    assert int(draining.headers["retry-after"]) >= 1
-
-
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_number_that_is_too_large_for_json_is_refused(dialect: str, client: Client) -> None:
     path, field = DIALECTS[dialect]
@@ -144,24 +118,7 @@ def test_a_body_that_is_too_long_is_not_read(folders: dict[str, str]) -> None:
         response = Client(front).post("/embed", {"inputs": "a" * 200})
         assert response.status == 413
         assert response.headers["connection"] == "close"
-
-
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/predict", 424),
-        ("/tasks/tag", 400),
-        ("/v1/rerank", 400),
-        ("/rerank", 424),
-        ("/tag", 400),
-        ("/embed_sparse", 424),
-    ],
-)
-def test_a_task_that_the_model_lacks_names_the_right_route(path: str, status: int, client: Client) -> None:
-    body = {"inputs": "a", "query": "q", ("documents" if "v1" in path else "texts"): ["a"]}
-    response = client.post(f"/models/fill{path}", body)
-    assert response.status == status
-    assert any(word in response.body.decode() for word in ("/fill", "one label", "/embed"))
+        assert Client(front).post("/embed", {}, content_length="9" * 5000).status == 413
 
 
 def test_unknown_models_routes_and_methods(client: Client) -> None:
@@ -173,6 +130,39 @@ def test_unknown_models_routes_and_methods(client: Client) -> None:
     wrong = client.get("/embed")
     assert wrong.status == 405
     assert wrong.headers["allow"] == "POST"
+
+
+def test_a_small_request_for_a_huge_answer_is_refused(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "MAX_CANDIDATES", 60)
+    monkeypatch.setattr(questions, "MAX_VALUES", 6 * 32)
+    answer = {"question": "a", "context": "b c"}
+    for path, body, status, where in (
+        ("fill/fill-mask", {"inputs": "[MASK] [MASK]", "parameters": {"top_k": 31}}, 422, "$.inputs[0]: 62"),
+        ("fill/tasks/fill", {"inputs": ["[MASK]"] * 4, "top": 20}, 422, "$.inputs[3]: 80"),
+        ("answer/question-answering", {"inputs": [answer], "parameters": {"top_k": 61}}, 422, "61 cand"),
+        ("fill/embed_all", {"inputs": ["a", "b c"]}, 413, "$.inputs[1]: more than 192 numbers"),
+    ):
+        refused = client.post(f"/models/{path}", body)
+        assert refused.status == status
+        assert where in refused.json()["error"]
+    for path, body in (
+        ("fill/fill-mask", {"inputs": "[MASK] [MASK]", "parameters": {"top_k": 30}}),
+        ("answer/question-answering", {"inputs": [answer] * 6, "parameters": {"top_k": 10}}),
+        ("fill/embed_all", {"inputs": ["a", "b"]}),
+    ):
+        assert client.post(f"/models/{path}", body).status == 200
+
+
+def test_a_text_that_takes_the_tokeniser_long_is_refused_wherever_all_of_it_is_read(
+    folders: dict[str, str],
+) -> None:
+    with served(folders, "fill", max_characters=20, on_long="window") as front:
+        for path in ("/embed", "/tokenize", "/fill"):
+            refused = Client(front).post(path, {"inputs": ["[MASK]", "a [MASK] " * 3]})
+            assert refused.status == 413
+            assert "$.inputs[1]: 27 characters; expected at most 20" in refused.json()["error"]
 
 
 def test_with_one_model_any_name_means_it(folders: dict[str, str]) -> None:
@@ -198,28 +188,6 @@ def test_values_outside_their_limits_are_named(body: Any, where: str, client: Cl
     response = client.post("/models/fill/embed", body)
     assert response.status == 422
     assert where in response.json()["error"]
-
-
-class served:  # noqa: N801
-    """A server of its own over some of the small models."""
-
-    def __init__(self, folders: dict[str, str], *names: str, keys: str = "", **changes: Any) -> None:
-        given = {"threads": 1, "timeout": 60, "max_wait": 60, "batch_tokens": 64, **changes}
-        self.lines = io.StringIO()
-        self.front = Front(
-            {name: folders[name] for name in names},
-            ServeSettings(**given),
-            read_keys=lambda: Keys.of(keys.splitlines(), "keys") if keys else Keys(),
-            hosts=Hosts.allowed("127.0.0.1"),
-            log=Log(self.lines),
-        )
-
-    def __enter__(self) -> Front:
-        self.front.start()
-        return self.front
-
-    def __exit__(self, *error: object) -> None:
-        self.front.stop()
 
 
 def test_without_a_key_only_probes_are_answered(folders: dict[str, str]) -> None:
@@ -250,80 +218,6 @@ def test_a_foreign_host_is_refused(folders: dict[str, str]) -> None:
         assert client.get("/health", host="evil.example").status == 403
         for name in ("localhost:80", "127.0.0.1:8080", "[::1]:8080", "LOCALHOST"):
             assert client.get("/health", host=name).status == 200
-
-
-def test_overload_says_when_to_come_back_and_the_server_recovers(folders: dict[str, str]) -> None:
-    with served(folders, "fill", max_wait=2.0) as front:
-        assert front.service
-        held, queue = Held(), front.service.queue
-        queue.set_model("fill", tokens_per_s=1.0, budget=64)
-        front.service.models["fill"].__dict__["embed_group"] = held  # instead of the model
-
-        async def flood() -> Response:
-            client = Client(front)
-            first = asyncio.ensure_future(client.sent("POST", "/embed", {"inputs": "a b c d"}, {}))
-            while not held.has_started.is_set():
-                await asyncio.sleep(0.01)
-            refused = await client.sent("POST", "/v1/embeddings", {"input": "a"}, {})
-            held.may_end.set()
-            assert (await first).status == 424  # an echo is no vector
-            return refused
-
-        refused = asyncio.run(flood())
-        assert refused.status == 429
-        assert int(refused.headers["retry-after"]) >= 1
-        assert refused.headers["retry-after-ms"] == refused.headers["retry-after"] + "000"
-        assert refused.json()["error"]["type"] == "rate_limit_error"
-
-
-def test_a_deadline_that_passes_is_504_and_the_client_should_not_try_again(folders: dict[str, str]) -> None:
-    with served(folders, "fill") as front:
-        assert front.service
-        held = Held()
-        front.service.models["fill"].__dict__["embed_group"] = held
-        late = Client(front).post("/embed", {"inputs": "a"}, x_request_timeout_ms="50")
-        held.may_end.set()
-        assert late.status == 504
-        assert late.headers["x-should-retry"] == "false"
-        assert "glassbert_deadline_total 1" in front.metrics.render()
-
-
-def test_a_text_on_which_the_model_fails_is_424_with_its_place_and_no_reason(folders: dict[str, str]) -> None:
-    server = served(folders, "fill")
-    with server as front:
-        assert front.service
-        front.service.models["fill"].__dict__["embed_group"] = FailsOnLong()
-        response = Client(front).post("/embed", {"inputs": ["a", "b c d e f g"]})
-        assert response.status == 424
-        assert response.json()["error"] == "$.inputs[1]: the model has no answer for this text"
-        other = Client(front).post("/v2/embed", {"texts": ["a", "b c d e f g"]})
-        assert other.json()["message"].startswith("$.texts[1]")
-        assert "secret" not in server.lines.getvalue()
-
-
-class FailsOnLong(Picky):
-    """Fails on every sequence of more than five tokens."""
-
-    def run(self, payloads: Any) -> Any:
-        import numpy as np
-
-        if any(len(one.ids) > 5 for one in payloads):
-            raise RuntimeError("secret text")
-        return [np.ones(4, dtype=np.float32) for _ in payloads]
-
-
-def test_a_dead_thread_is_503_for_its_requests_and_the_next_is_answered(folders: dict[str, str]) -> None:
-    with served(folders, "fill") as front:
-        assert front.service
-        right = front.service.models["fill"].embed_group
-        front.service.models["fill"].__dict__["embed_group"] = Deadly()
-        client = Client(front)
-        dead = client.post("/embed", {"inputs": "a"})
-        assert dead.status == 503
-        assert "retry-after" in dead.headers
-        front.service.models["fill"].__dict__["embed_group"] = right
-        assert client.post("/embed", {"inputs": "a"}).status == 200
-        assert "glassbert_worker_restarts_total 1" in front.metrics.render()
 
 
 def test_a_client_that_leaves_is_not_computed_for(folders: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from glassbert.serve.cores import num_cores
 from glassbert.serve.http.keys import Keys
 from glassbert.serve.metrics import Counter, Histogram
 from glassbert.serve.names import named_models
+from glassbert.serve.service import SLICE_CHARACTERS, slices
 from helpers.asgi import Client
 
 
@@ -60,8 +61,9 @@ def test_models_have_the_names_of_their_folders_or_those_given(tmp_path: Path) -
     assert list(named_models([tmp_path / "x=y"])) == ["x=y"]
     with pytest.raises(ModelError, match="two models are called 'first'"):
         named_models(["/a/first", "/b/first"])
-    with pytest.raises(ModelError, match="cannot be the name"):
-        named_models(["a/b=/c"])
+    for name in ("a/b", "a\nb", "\x1b[31m", "\udcff"):
+        with pytest.raises(ModelError, match="cannot be the name"):
+            named_models([f"{name}=/c"])
 
 
 def test_keys_are_read_with_names_and_comments_and_short_ones_refused() -> None:
@@ -69,7 +71,12 @@ def test_keys_are_read_with_names_and_comments_and_short_ones_refused() -> None:
     assert keys.name_of("Bearer 0123456789") == "alice"
     assert keys.name_of("Bearer 9876543210") == "key-2"
     assert keys.name_of("Bearer ") is None
-    for lines, message in [(["short"], "fewer than"), (["# none"], "holds no key"), (["a b c"], "3 words")]:
+    for lines, message in [
+        (["short"], "fewer than"),
+        (["# none"], "holds no key"),
+        (["a b c"], "3 words"),
+        (["bob schlüssel-von-bob"], "keys:1: a key beyond ASCII"),
+    ]:
         with pytest.raises(UserError, match=message):
             Keys.of(lines, "keys")
 
@@ -106,3 +113,18 @@ def test_python_builds_an_app_that_any_server_can_run(folders: dict[str, str]) -
         )
     finally:
         app.stop()
+
+
+def test_the_tokeniser_takes_few_texts_at_a_time_and_less_of_long_ones() -> None:
+    texts = ["a"] * 70 + ["b" * (SLICE_CHARACTERS - 1), "c", "d", "e" * 2 * SLICE_CHARACTERS, "f"]
+    found = list(slices(texts))
+    assert [(first, len(some)) for first, some in found] == [
+        (0, 32),
+        (32, 32),
+        (64, 6),
+        (70, 2),
+        (72, 1),
+        (73, 1),
+        (74, 1),
+    ]
+    assert [text for _, some in found for text in some] == texts

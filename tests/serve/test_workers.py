@@ -112,10 +112,14 @@ def test_a_batch_that_hangs_is_noticed_while_the_other_thread_works(start: Start
     assert clock() == 100.0
 
 
-def test_a_lone_batch_may_use_all_cores_and_others_one(start: Start) -> None:
+def test_a_lone_batch_uses_all_cores_if_it_is_long_and_others_one(start: Start) -> None:
     used: list[int] = []
     workers = start(2, Hooks(use_cores=used.append))
-    done(workers, ticket(Echo(), "x"))
+    workers.queue.set_model("m", tokens_per_s=1000, budget=512)
+    done(workers, ticket(Echo(), "x", tokens=90))
+    assert used == []
+    workers.queue.set_model("m", tokens_per_s=1000, budget=512)
+    done(workers, ticket(Echo(), "x", tokens=110))
     assert used == [2, 1]
 
 

@@ -1,11 +1,12 @@
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-from glassbert.errors import RunFailed
+from glassbert.errors import ModelError, RunFailed
 from glassbert.storage import new_folder, sweep
 from glassbert.training.checkpoint import (
     MANIFEST,
@@ -49,9 +50,9 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_the_run_resumes_when_there_i
         verify(folder / "checkpoint-6")
         assert not list(folder.glob(".*")), "nothing half-written is left"
         small.clear()
-        told: list[str] = []
-        assert run(folder, told=told).is_finished
-        assert "resuming from checkpoint-6" in told
+        reported: list[str] = []
+        assert run(folder, reported=reported).is_finished
+        assert "resuming from checkpoint-6" in reported
         for name in SAME:
             assert (folder / name).read_bytes() == (uninterrupted / name).read_bytes(), name
 
@@ -113,6 +114,33 @@ def test_of_the_checkpoints_of_stops_the_one_to_resume_from_stays(tmp_path: Path
     (tmp_path / "checkpoint-8" / MANIFEST).write_text("{}")
     forget_stops(tmp_path, 3)
     assert [path.name for path in checkpoints(tmp_path)] == [f"checkpoint-{step}" for step in (3, 6, 7, 8)]
+
+
+def save_empty(run: Path, step: int, keep: int) -> Path:
+    snapshot = Snapshot(Progress(step=step), {"weight": torch.zeros(1)})
+    return save_checkpoint(run, snapshot, lambda folder: None, keep=keep)
+
+
+def test_an_old_checkpoint_with_a_file_of_others_is_not_deleted(tmp_path: Path) -> None:
+    save_empty(tmp_path, 1, keep=2)
+    notes = save_empty(tmp_path, 2, keep=2) / "notes.txt"
+    notes.write_text("mine")
+    for step in (3, 4, 5):
+        save_empty(tmp_path, step, keep=2)
+    assert [path.name for path in checkpoints(tmp_path)] == [f"checkpoint-{step}" for step in (2, 4, 5)]
+    forget_stops(tmp_path, 10)
+    assert notes.read_text() == "mine"
+    assert [path.name for path in checkpoints(tmp_path)] == ["checkpoint-2", "checkpoint-5"]
+
+
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo, lambda path: path.symlink_to("nowhere")])
+def test_a_file_in_the_place_of_a_checkpoint_is_refused_before_anything_is_trained(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    save_empty(tmp_path, 1, keep=2)
+    make(tmp_path / "checkpoint-7")
+    with pytest.raises(ModelError, match="checkpoint-7: a file where a checkpoint belongs; remove it"):
+        newest_good(tmp_path, lambda line: None)
 
 
 def test_the_memory_of_the_optimiser_comes_back_to_where_its_parameters_are() -> None:

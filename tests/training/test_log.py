@@ -6,21 +6,21 @@ from helpers.small_run import STEPS, run
 
 
 def test_without_a_display_every_log_becomes_a_line(tmp_path: Path) -> None:
-    told: list[str] = []
-    run(tmp_path, told=told, log_every=5)
-    assert [line.split()[1] for line in told if line.startswith("step ")] == ["5", "10", "12"]
-    assert sum(line.startswith("held out: ") for line in told) == 3
+    reported: list[str] = []
+    run(tmp_path, reported=reported, log_every=5)
+    assert [line.split()[1] for line in reported if line.startswith("step ")] == ["5", "10", "12"]
+    assert sum(line.startswith("held out: ") for line in reported) == 3
 
 
 def test_a_display_sees_each_step_and_no_line_repeats_it(tmp_path: Path) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     shown: list[Status] = []
-    run(tmp_path, told=told, on_status=shown.append, log_every=5)
+    run(tmp_path, reported=reported, on_status=shown.append, log_every=5)
     assert [reading.step for reading in shown] == list(range(1, STEPS + 1))
     assert [reading.num_steps for reading in shown] == [STEPS] * STEPS
     assert shown[-1].left_s == 0.0
-    assert not [line for line in told if line.startswith("step ")]
-    assert sum(line.startswith("held out: ") for line in told) == 3, "verdicts stay"
+    assert not [line for line in reported if line.startswith("step ")]
+    assert sum(line.startswith("held out: ") for line in reported) == 3, "verdicts stay"
     steps = [json.loads(line)["step"] for line in (tmp_path / "speed.jsonl").read_text().splitlines()]
     assert steps == [5, 10, 12]
 

@@ -109,10 +109,10 @@ def test_a_damaged_checkpoint_is_skipped_and_reported(
 ) -> None:
     shutil.copytree(stopped_after_8, tmp_path, dirs_exist_ok=True)
     harm(tmp_path / "checkpoint-8" / name)  # type: ignore[operator]
-    told: list[str] = []
-    run(tmp_path, told=told)
-    assert any(line.startswith("skipping checkpoint-8: ") and name in line for line in told)
-    assert "resuming from checkpoint-6" in told
+    reported: list[str] = []
+    run(tmp_path, reported=reported)
+    assert any(line.startswith("skipping checkpoint-8: ") and name in line for line in reported)
+    assert "resuming from checkpoint-6" in reported
     assert_same_bytes(tmp_path, uninterrupted)
 
 
@@ -186,10 +186,10 @@ def test_a_budget_that_ends_before_the_first_step_is_an_error(tmp_path: Path) ->
 
 def test_a_run_whose_minutes_are_over_is_finished_when_it_has_learned(tmp_path: Path) -> None:
     run(tmp_path, steps=2)
-    told: list[str] = []
-    result = run(tmp_path, told=told, steps=None, minutes=1e-6)
+    reported: list[str] = []
+    result = run(tmp_path, reported=reported, steps=None, minutes=1e-6)
     assert (result.is_finished, result.step) == (True, 2)
-    assert told == ["resuming from checkpoint-2"]
+    assert reported == ["resuming from checkpoint-2"]
 
 
 def test_a_run_that_the_clock_ends_is_evaluated_and_saved(
@@ -229,7 +229,7 @@ def test_a_run_works_in_any_thread(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_twenty_kills_change_no_bit(tmp_path: Path) -> None:
-    """Kill -9 at random moments, some of them during a save, and go on each time."""
+    """Kill -9 at random moments, some of them during a save, and resume each time."""
     steps = 200
     straight, killed = tmp_path / "straight", tmp_path / "killed"
     run(straight, steps=steps)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from glassbert.errors import UserError
 from glassbert.inference.loading import load
 from glassbert.training.checkpoint import checkpoints
 from helpers.small_run import STEPS, recorded, run, small_task
@@ -49,6 +50,26 @@ def assert_same_losses(ours: Path, theirs: Path, num_steps: int) -> None:
 def examples(path: Path) -> dict[str, Counter[str]]:
     """Return which examples a process learned from in each step."""
     return {step: Counter(hashes) for step, hashes in json.loads(path.read_text()).items()}
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("WORLD_SIZE", "x", "WORLD_SIZE='x'; expected a whole number, as torchrun sets it"),
+        ("WORLD_SIZE", "9" * 50, "WORLD_SIZE='999"),
+        ("RANK", "-1", "RANK='-1'; expected a whole number"),
+        ("WORLD_SIZE", "2", "WORLD_SIZE=2, but .*; start processes with torchrun"),
+    ],
+)
+def test_variables_of_torchrun_that_make_no_sense_are_refused(
+    variable: str, value: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(UserError, match=message):
+        run(tmp_path / "out", small_task(dropout=0.0))
+    monkeypatch.setenv(variable, "")
+    run(tmp_path / "out", small_task(dropout=0.0))
+    assert metrics(tmp_path / "out")
 
 
 @pytest.fixture(scope="module")

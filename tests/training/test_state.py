@@ -89,12 +89,12 @@ def test_guessing_is_counted_once_in_the_life_of_a_run(tmp_path: Path) -> None:
         task._guess = guess
         return task
 
-    told: list[str] = []
-    run(tmp_path, guessing(stopping_task(5), count), told)
+    reported: list[str] = []
+    run(tmp_path, guessing(stopping_task(5), count), reported)
     assert num_counts == 1
     assert read_snapshot(checkpoints(tmp_path)[-1]).progress.data["guessing_loss"] == 5.0
-    run(tmp_path, guessing(small_task(), count), told)
+    run(tmp_path, guessing(small_task(), count), reported)
     assert num_counts == 1
-    verdicts = [line for line in told if line.startswith("held out: ")]
+    verdicts = [line for line in reported if line.startswith("held out: ")]
     assert len(verdicts) == 3
     assert all("frequency alone gives 5.0000" in line for line in verdicts)

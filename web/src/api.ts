@@ -1,5 +1,13 @@
 /** Everything the page asks the server for. Addresses are relative: the page lies below a random token. */
 import { readTensors, type Tensor } from "./safetensors";
+import type { Words } from "./ui/words";
+
+interface Refusal {
+  status: number;
+  error: string;
+  code: string | null;
+  words: Words | null;
+}
 
 export class ApiError extends Error {
   constructor(
@@ -7,6 +15,8 @@ export class ApiError extends Error {
     message: string,
     /** Names the message in the reader's language, if there is one. */
     readonly code: string | null = null,
+    /** The message in both languages, if the server has it so. */
+    readonly words: Words | null = null,
   ) {
     super(message);
   }
@@ -28,8 +38,8 @@ async function answer(path: string, init: RequestInit): Promise<Response> {
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     return answer(path, init);
   }
-  const body: { error?: string; code?: string } = await response.json().catch(() => ({}));
-  throw new ApiError(response.status, body.error ?? response.statusText, body.code);
+  const body: Partial<Refusal> = await response.json().catch(() => ({}));
+  throw new ApiError(response.status, body.error ?? response.statusText, body.code, body.words);
 }
 
 export async function getJson<T>(path: string, signal?: AbortSignal): Promise<T> {
@@ -55,8 +65,8 @@ export async function postForProgress<T>(
     if (name === "progress") onProgress((data as { share: number }).share);
     else if (name === "result") result = data as T;
     else if (name === "problem") {
-      const { status, error, code } = data as { status: number; error: string; code: string | null };
-      throw new ApiError(status, error, code);
+      const { status, error, code, words } = data as Refusal;
+      throw new ApiError(status, error, code, words);
     }
   }
   if (result === undefined) throw new ApiError(0, "");
@@ -79,8 +89,9 @@ async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<{ nam
   }
 }
 
-/** Tensors that were fetched, the latest ones, up to so many bytes. */
+/** The tensors fetched last, up to this many bytes, with what the browser keeps beside each tensor. */
 const CACHE_BYTES = 64e6;
+const TENSOR_BYTES = 512;
 const cache = new Map<string, { tensors: Map<string, Tensor>; size: number }>();
 let cached = 0;
 
@@ -93,8 +104,9 @@ export async function getTensors(path: string): Promise<Map<string, Tensor>> {
   }
   const bytes = await (await answer(path, {})).arrayBuffer();
   const tensors = readTensors(bytes);
-  cache.set(path, { tensors, size: bytes.byteLength });
-  cached += bytes.byteLength;
+  const taken = bytes.byteLength + TENSOR_BYTES * tensors.size;
+  cache.set(path, { tensors, size: taken });
+  cached += taken;
   for (const [oldest, { size }] of cache) {
     if (cached <= CACHE_BYTES || oldest === path) break;
     cache.delete(oldest);

@@ -15,7 +15,7 @@ import { Start } from "./pages/start";
 import { Why } from "./pages/why";
 import { Words } from "./pages/words";
 import { address, go, page, PAGES, type Page } from "./route";
-import { isBusy, isListed, meta, pair, problem, text } from "./state";
+import { isBusy, isListed, messageOf, meta, pair, problem, text } from "./state";
 import { theme } from "./theme";
 import { lazy } from "./ui/lazy";
 
@@ -66,9 +66,9 @@ export function App() {
           </a>
         ))}
       </nav>
-      {problem.value && (
+      {problem.value !== null && (
         <p class="problem" role="alert">
-          {problem.value}
+          {messageOf(problem.value)}
         </p>
       )}
       {!meta.value && !problem.value && (

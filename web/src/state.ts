@@ -3,6 +3,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { ApiError, getJson, postJson } from "./api";
 import { isKey, language, t, type Language } from "./language";
 import { go, page, param, type Page } from "./route";
+import { said } from "./ui/words";
 
 export interface Meta {
   model: string;
@@ -15,7 +16,8 @@ export interface Meta {
   /** A second model to compare with, and the file of rows, if the page was started with them. */
   other: string | null;
   data: string | null;
-  examples: Record<Language, { text: string; pair: string | null }>;
+  /** The texts before anything is typed; `other` is what Compare puts beside the first. */
+  examples: Record<Language, { text: string; other: string; pair: string | null }>;
   limits: { characters: number; tokens: number };
 }
 
@@ -55,8 +57,8 @@ export interface Place {
 
 export const meta = signal<Meta | null>(null);
 export const trace = signal<Trace | null>(null);
-/** One line for the reader when the last request failed. */
-export const problem = signal<string | null>(null);
+/** Why the last request failed; `messageOf` says it in one line. */
+export const problem = signal<unknown>(null);
 export const isBusy = signal(false);
 
 export const text = computed(() => param("text") ?? meta.value?.examples[language.value].text ?? "");
@@ -81,7 +83,7 @@ export function messageOf(error: unknown): string {
   if (error.status === 0) return t("error.server");
   if (error.status === 403) return t("error.token");
   const key = `error.${error.code}`;
-  return isKey(key) ? t(key, { limit: meta.value?.limits.characters ?? "" }) : error.message;
+  return isKey(key) ? t(key, { limit: meta.value?.limits.characters ?? "" }) : said(error.words ?? error.message);
 }
 
 // Counts beginnings and failures, to know which was first.
@@ -93,13 +95,14 @@ export async function attempt<T>(work: Promise<T>): Promise<T | null> {
   const beganAt = ++moment;
   try {
     const value = await work;
-    if (failedAt < beganAt) problem.value = null;
+    // What is wrong with the model itself stays: Health succeeds all the same.
+    if (failedAt < beganAt && meta.value) problem.value = null;
     return value;
   } catch (error) {
     if (error instanceof ApiError && error.status === 410) forget();
     else if (!(error instanceof DOMException && error.name === "AbortError")) {
       failedAt = ++moment;
-      problem.value = messageOf(error);
+      problem.value = error;
     }
     return null;
   }
@@ -118,7 +121,7 @@ export async function start(): Promise<void> {
     problem.value = null;
     if (meta.value.kind === "run" && page.value !== "train") go({}, "train");
   } catch (error) {
-    problem.value = messageOf(error);
+    problem.value = error;
   }
 }
 

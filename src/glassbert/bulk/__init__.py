@@ -1,1 +1,1 @@
-"""Embed or predict many files, on several processes or machines; a run that was killed resumes."""
+"""Embed or predict many files, on several processes or machines; a killed run can be resumed."""

@@ -45,7 +45,7 @@ OnProgress = Callable[[FilesProgress], None]
 
 @dataclass(frozen=True)
 class FilesResult:
-    """What became of all files."""
+    """The result for all files."""
 
     out: Path
     files: tuple[FileResult, ...]
@@ -97,9 +97,9 @@ def embed_files(
     Args:
         source: A folder, or one file: parquet, JSON lines, CSV, TSV or plain text; packed ones too.
         out: The folder of the outputs and of manifest.json.
-        keep: Which part of a text that is too long stays.
+        keep: Which part of a text that is too long is kept.
         prompt_name: Which prompt of the model's folder to put before each text; its default when not given.
-        to: jsonl, or parquet, which needs pyarrow and a third of the room.
+        to: jsonl, or parquet, which needs pyarrow and takes a third of the space.
         options: How the files are read.
         processes: Processes, each with a model of its own; with Ray, at most this many.
         engine: processes of this machine, or ray, which uses a cluster.
@@ -136,10 +136,9 @@ def predict_files(
     """Write the prediction for each row of a folder of files, as JSON lines; see `embed_files`.
 
     Args:
-        task: What the model does, if its folder does not say it.
+        task: What the model does, if its folder does not name its task.
         abstain_below: Give no label whose score is lower.
-        accuracy: Give no label whose score is lower than the one from which on the model was right this
-            often on its dev rows.
+        accuracy: Give no label below the score from which the model was right this often on its dev rows.
     """
     job = PredictJob(
         model=str(model_folder(model).absolute()),
@@ -166,6 +165,7 @@ def _carry_out(
     source, out = Path(source), Path(out)
     tasks = plan(source.absolute(), out.absolute(), job.to)
     check_places(source, out, job.model)
+    job.check()
     out.mkdir(parents=True, exist_ok=True)
     with locked(out, "another run"), swept(out):
         identity = job.identity()
@@ -175,7 +175,7 @@ def _carry_out(
         if num_before:
             log(f"{num_before:,} of {len(tasks):,} files were done before")
         for stale in stale_outputs(out.absolute(), tasks):
-            log(f"{stale}: its input is not there any more; remove it if you do not need it")
+            log(f"{stale}: its input no longer exists; remove it if you do not need it")
         todo = [task for task in tasks if task not in results]
         by_name = {task.name: task for task in todo}
         for event in _events(job, todo, processes, engine):

@@ -1,4 +1,4 @@
-"""What is done with each file: it is embedded or predicted, in the same way in any process."""
+"""The work on each file: embed or predict, the same way in any process."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     Answer = EmbeddedText | Prediction
 
 OutputFormat = Literal["jsonl", "parquet"]
-"""What the files that are written hold."""
+"""The format of the output files."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job(ABC):
-    """What is done with each file. It is small: other processes and machines get a copy."""
+    """The work on each file. It is small: other processes and machines get a copy."""
 
     verb: ClassVar[str]
     model: str
@@ -51,6 +51,9 @@ class Job(ABC):
 
         return load(self.model, Model, **self.place)
 
+    def check(self) -> None:  # noqa: B027 (not every job has something to check)
+        """Refuse what the model's folder does not have, before anything is written."""
+
     @abstractmethod
     def answers(self, model: "Model", path: Path, notes: Notes) -> "Iterator[Answer | BadRow]":
         """Yield the answer to each row of a file, in order."""
@@ -59,7 +62,7 @@ class Job(ABC):
         """Return all that the answers depend on, so that two jobs never share a folder of results."""
         settings = asdict(self)
         del settings["model"]
-        settings["options"].pop("skip_bad")  # what is tolerated changes no answer
+        settings["options"].pop("skip_bad")  # the tolerance for bad rows changes no answer
         return {"verb": self.verb, "model_sha256": _sha256_of_folder(Path(self.model)), **settings}
 
 
@@ -70,6 +73,17 @@ class EmbedJob(Job):
     verb = "embed"
     keep: Keep
     prompt_name: str | None = None
+
+    def check(self) -> None:
+        if self.prompt_name is None:
+            return
+        from glassbert.interop.sentence_transformers import SentenceSettings, read_sentence_settings
+        from glassbert.model.pooling import Pooling
+        from glassbert.text.wordpiece.tokenizer import Tokenizer
+
+        is_lowercase = Tokenizer.load(self.model).settings.lowercase
+        sentences = read_sentence_settings(self.model, is_lowercase) or SentenceSettings(Pooling())
+        sentences.prompt(self.prompt_name)
 
     def answers(self, model: "Model", path: Path, notes: Notes) -> "Iterator[EmbeddedText | BadRow]":
         from glassbert.inference.predict import embed_stream

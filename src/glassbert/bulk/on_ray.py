@@ -24,7 +24,7 @@ def run_on_ray(job: Job, tasks: Sequence[FileTask], processes: int) -> "Iterator
 
     The cluster is the one that runs already, or that RAY_ADDRESS names; otherwise one is started here.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing here uses the network unasked
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no network access unless asked for
     try:
         ray: Any = importlib.import_module("ray")
         data: Any = importlib.import_module("ray.data")

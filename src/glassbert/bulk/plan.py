@@ -24,12 +24,12 @@ from glassbert.version import __version__
 MANIFEST = "manifest.json"
 RECORDS = ".done"
 TRIES = 3
-"""How often a file may end the process that works on it, for example because the memory is full."""
+"""How often a file may kill the process that works on it, for example because the memory is full."""
 
 
 @dataclass(frozen=True)
 class FileResult:
-    """What became of one file."""
+    """The result for one file."""
 
     input: str
     """Its name, relative to the folder that was read."""
@@ -97,7 +97,7 @@ class FileTask:
 
 
 def given_up(task: FileTask) -> FileResult:
-    """Return the result of a file that ends every process that works on it."""
+    """Return the result of a file that kills every process that works on it."""
     reason = f"the process that worked on it ended, {TRIES} times; is the memory full?"
     return FileResult(task.name, task.output, 0, 0, error=f"{task.name}: {reason}")
 
@@ -128,7 +128,7 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
     if (out / MANIFEST).is_file():
         _check_same(out, identity)
     elif any(path.name != RECORDS and not path.name.endswith(".part") for path in out.iterdir()):
-        raise UserError(f"{out} is not empty, and no such run was begun in it; name a new folder")
+        raise UserError(f"{out} is not empty, and holds no such run; name a new folder")
     write_manifest(out, identity, [], is_complete=False)
 
 
@@ -153,7 +153,7 @@ def write_manifest(
 
 
 def stale_outputs(out: Path, tasks: Sequence[FileTask]) -> list[str]:
-    """Return the outputs that earlier runs made of files that are not there any more."""
+    """Return the outputs of earlier runs whose inputs no longer exist."""
     records = out / RECORDS
     known = {task.record_path for task in tasks}
     found = (path for path in records.rglob("*.json") if path not in known)

@@ -18,7 +18,7 @@ _READY = "ready"
 def run_in_processes(job: Job, tasks: Sequence[FileTask], processes: int) -> "Iterator[int | FileResult]":
     """Yield what happens to the files: rows that are done (fewer, if a process died), and results.
 
-    A file whose process dies is begun again by another one, and given up after some times.
+    A file whose process dies is started again by another one, and given up after a few times.
     """
     waiting, deaths = deque(tasks), Counter[FileTask]()
     at_work: dict[Connection, _Process] = {}
@@ -75,7 +75,7 @@ class _Process:
         self._process = context.Process(target=_serve, args=(theirs, job, processes), daemon=True)
         with not_inherited():
             self._process.start()
-        theirs.close()  # then the end of the process is the end of the connection
+        theirs.close()  # so that the connection ends when the process does
         self.is_ready = False
         self.num_rows = 0
 

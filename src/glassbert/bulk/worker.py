@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _REPORT_EVERY_ROWS = 256
 
 Event = int | FileResult
-"""So many rows are done, or a file is."""
+"""A number of rows that are done, or the result of a file."""
 
 
 class Worker:
@@ -31,7 +31,7 @@ class Worker:
         """Load the model.
 
         Args:
-            num_threads: To compute on; as many as torch takes when not given.
+            num_threads: Threads to compute on; torch's default when not given.
         """
         if num_threads is not None:
             torch.set_num_threads(num_threads)
@@ -54,8 +54,8 @@ class Worker:
         before = source.stat()  # a file that grows while it is read is read again next time
         notes, counts = Notes(), _Counts()
         output.parent.mkdir(parents=True, exist_ok=True)
-        with new_file(output) as file:
-            writer = writer_to(file, self.job.to, self.model.embedding_size)
+        size = self.model.embedding_size
+        with new_file(output) as file, writer_to(file, self.job.to, size) as writer:
             for row in self.job.answers(self.model, source, notes):
                 if isinstance(row, BadRow):
                     row = replace(row, where=task.relative(row.where))
@@ -63,7 +63,6 @@ class Worker:
                 counts.add(row)
                 if counts.rows % _REPORT_EVERY_ROWS == 0:
                     yield _REPORT_EVERY_ROWS
-            writer.finish()
         result = FileResult(
             input=task.name,
             output=task.output,

@@ -1,6 +1,8 @@
-"""The files that a job writes: JSON lines, or parquet for vectors; anything can read them."""
+"""The files that a job writes: JSON lines, or parquet for vectors; formats that any tool can read."""
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from glassbert.bulk.jobs import OutputFormat
@@ -21,7 +23,10 @@ class Writer(Protocol):
         """Write the next row; a bad one keeps its place, with the reason."""
 
     def finish(self) -> None:
-        """Write what is still held back."""
+        """Write the rows that are still held back."""
+
+    def close(self) -> None:
+        """Close the file, finished or not."""
 
 
 class JsonLines:
@@ -36,6 +41,9 @@ class JsonLines:
 
     def finish(self) -> None:
         pass  # every row is written at once
+
+    def close(self) -> None:
+        pass
 
 
 class ParquetVectors:
@@ -72,16 +80,25 @@ class ParquetVectors:
         self._write_rows()
         self._writer.close()
 
+    def close(self) -> None:
+        self._writer.is_open = False  # otherwise it writes on, into a closed file, when it is forgotten
+
     def _write_rows(self) -> None:
         if self._rows:
             self._writer.write_table(self._arrow.Table.from_pylist(self._rows, schema=self._schema))
             self._rows = []
 
 
-def writer_to(file: BinaryIO, to: OutputFormat, width: int) -> Writer:
-    """Return what writes the answers of a job.
+@contextmanager
+def writer_to(file: BinaryIO, to: OutputFormat, width: int) -> Iterator[Writer]:
+    """Return the writer of a job's answers.
 
     Args:
         width: Numbers of a vector.
     """
-    return JsonLines(file) if to == "jsonl" else ParquetVectors(file, width)
+    writer: Writer = JsonLines(file) if to == "jsonl" else ParquetVectors(file, width)
+    try:
+        yield writer
+        writer.finish()
+    finally:
+        writer.close()

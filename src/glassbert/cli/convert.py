@@ -30,7 +30,7 @@ def convert(
         dtype: How a plain folder or CTranslate2 stores the numbers, int8 for CTranslate2 only; as in the
             source when not given, float32 for CTranslate2.
         force: Replace a destination that is not empty.
-        json: Print what became of the model as JSON.
+        json: Print what was done with the model as JSON.
     """
     folder = model_folder(source)
     if to == "ctranslate2":

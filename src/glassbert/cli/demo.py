@@ -1,4 +1,4 @@
-"""`demo`: the life of a BERT, on text that the demo brings or makes."""
+"""`demo`: everything a BERT goes through, on text that comes with the demo or is generated."""
 
 import tempfile
 from pathlib import Path

@@ -27,7 +27,7 @@ class DistilOptions(RunOptions):
     form: Form | None = None
     """As for `corpus build`: sentences, paragraphs, documents, jsonl or wikitext; detected when not given."""
     pairs: Path | None = None
-    """File of pairs of texts with scores of people, on which both models are measured."""
+    """File of text pairs scored by people, on which both models are measured."""
     recipe: Path | None = None
     """TOML file with the tables data, model, distil and train; the options here override it."""
     report: Path | None = None
@@ -35,7 +35,7 @@ class DistilOptions(RunOptions):
 
 
 def distil(teacher: str, /, *, options: DistilOptions | None = None) -> None:
-    """Train a smaller model to give the vectors of a larger one; a task's student is for `train --teacher`.
+    """Train a smaller model to give the vectors of a larger one; for a task, use `train --teacher`.
 
     Args:
         teacher: Model whose vectors are learned.

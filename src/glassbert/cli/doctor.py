@@ -17,7 +17,7 @@ def doctor(
     where: DeviceOptions | None = None,
     json: bool = False,
 ) -> None:
-    """Examine a model before anyone blames the data: a line for each check, ok, warn or fault.
+    """Examine a model before you blame the data: one line per check, ok, warn or fault.
 
     A folder that is too damaged to load gets the verdicts that its files allow.
 

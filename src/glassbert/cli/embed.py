@@ -51,7 +51,7 @@ def embed(
         model: Model folder; one of sentence-transformers says how to pool, others use the mean.
         source: File of texts, one per line or JSON objects with "text"; - is stdin. Or a folder of files, or
             a parquet file: each gets a file of results in --out, and a run that was killed resumes.
-        keep: Which part of a text that is too long stays.
+        keep: Which part of a text that is too long is kept.
         prompt_name: Which prompt of a sentence-transformers folder to put before each text, such as query;
             its default one when not given.
         out: Write all vectors as one numpy array (.npy) instead of printing them; for a folder, the folder
@@ -123,7 +123,7 @@ def _embed_lines(
 
 
 def _check_array(out: Path, reads: list[str | Path], force: bool) -> None:
-    """Refuse a file that is no array of ours, or is read, before any work."""
+    """Refuse an output that is not an array that we wrote, or that is an input, before any work."""
     if out.suffix != ".npy":
         raise UserError(f"--out {out}: expected a name that ends in .npy")
     check_files([out], reads)

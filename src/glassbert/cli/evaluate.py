@@ -43,7 +43,7 @@ def evaluate(
         min_: Fail, with exit code 5, unless a metric is at least this high: f1=0.9; may be given several
             times. For a metric that is better when low, such as mse or ece, it is the highest allowed.
         report: Write everything, with plots and the worst mistakes, to this HTML file.
-        task: What the model does, if its folder does not say it.
+        task: What the model does, if its folder does not name its task.
         format: The format of a file of rows; detected when not given.
         skip_bad: Bad rows that may be left out.
         set_: Change how a file of rows is read, such as data.columns.text=review; may be given several times.

@@ -7,10 +7,10 @@ from cyclopts import Parameter
 
 from glassbert.cli.output import print_json, remark
 from glassbert.errors import UserError
-from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.catalogue import CATALOGUE, experiments
 from glassbert.model_names import model_folder
 from glassbert.outputs import HTML, JSON, SVG, check_files, check_new
+from glassbert.sentence import Language
 
 if TYPE_CHECKING:
     from glassbert.glassbox.lab.result import Result
@@ -41,7 +41,7 @@ def lab(
         set_: Change a setting, such as num_seeds=3 or model=FOLDER; may be given several times.
         large: Run the large form: minutes instead of seconds, and narrower intervals.
         saved: Show the result that comes with the package instead of running anything.
-        claims: List what is claimed of BERT and the Transformer, and what the saved results say of it.
+        claims: List the claims about BERT and the Transformer, and what the saved results show.
         html: Write the result as one page to this file.
         plot: Write its plots as SVG to this file.
         out: Write the result as JSON to this file.

@@ -16,7 +16,7 @@ from glassbert.cli.output import messages
 if TYPE_CHECKING:
     from glassbert.training.status import Status
 
-# A step of a small model takes milliseconds; eyes do not.
+# A step of a small model takes milliseconds: too fast to see.
 _MIN_INTERVAL_S = 0.1
 
 

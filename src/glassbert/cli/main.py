@@ -37,7 +37,7 @@ def _run_verb(argv: list[str] | None) -> int:
 
     try:
         code = build_app().meta(argv, exit_on_error=False, print_error=False)
-        sys.stdout.flush()  # here, where a closed pipe is not yet an error
+        sys.stdout.flush()  # before this point a closed pipe is not an error
     except cyclopts.CycloptsError as error:
         return _fail(" ".join(str(error).split()), EXIT_USAGE)
     except UserError as error:
@@ -68,7 +68,7 @@ def _has_current_folder() -> bool:
 
 
 def _drop_output() -> None:
-    """Throw away what could not be printed; otherwise Python would complain when it exits."""
+    """Discard what could not be printed; otherwise Python would complain when it exits."""
     from contextlib import suppress
 
     with suppress(OSError):  # a stream that a caller put in its place has no number
@@ -88,7 +88,7 @@ def run() -> None:
     sys.unraisablehook = _unraisable
     _mend_streams()
     code = main()
-    for number in STOPPING:  # everything is done: Python, while it ends, would let them kill it
+    for number in STOPPING:  # everything is done, but a signal could still kill Python while it exits
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 
@@ -111,7 +111,7 @@ def _is_importing(frame: "FrameType | None") -> bool:
 
 
 def _unraisable(found: "Any") -> None:
-    """Ask again to stop if the first time was lost in a place that cannot raise, such as a destructor."""
+    """Ask to stop again, in case the first time was lost where nothing can raise, such as in a destructor."""
     if isinstance(found.exc_value, KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     else:
@@ -119,13 +119,13 @@ def _unraisable(found: "Any") -> None:
 
 
 def _mend_streams() -> None:
-    """Replace streams that are closed, so that no file of ours gets their numbers; print any character."""
+    """Replace closed streams, so that no file that we open gets their numbers; print any character."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)
-    # A closed stdout fails as soon as something is printed: no result is lost in silence.
+    # A closed stdout fails as soon as something is printed: no result is lost silently.
     sys.stdin = sys.stdin or os.fdopen(0)
     sys.stdout = sys.stdout or os.fdopen(1, "w")
     sys.stderr = sys.stderr or os.fdopen(2, "w")

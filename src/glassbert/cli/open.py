@@ -41,7 +41,7 @@ def open_page(
 
     folder = model_folder(model)
     if RunFolder.of(folder) is None and not (folder / CONFIG).is_file():
-        find_stored(folder)  # what is no model is refused before there is an address
+        find_stored(folder)  # a folder without a model is refused before there is an address
     log = Log()
     backend = PageBackend(model, log, other=compare, data=data, place=place_of(where))
 
@@ -51,4 +51,5 @@ def open_page(
         if not no_browser:
             webbrowser.open(url)
 
-    return Server(backend.app, backend, Binding(port=port), log, on_bound=on_bound).run()
+    server = Server(backend.app, backend, Binding(port=port), log, on_bound=on_bound)
+    return server.run(ends_with_terminal=True)  # its user sits there

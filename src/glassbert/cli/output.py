@@ -26,7 +26,7 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7e]")
 
 # Progress and remarks; stdout stays clean for results.
 class _Messages(Console):
-    """A console whose closed pipe is no reason to stop: remarks are not results."""
+    """A console that ignores a closed pipe: remarks are not results."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -36,7 +36,7 @@ messages = _Messages(stderr=True, highlight=False)
 
 
 def _refuse_options(_: object, value: str) -> None:
-    """Refuse an unknown option where - means stdin; a file of that name is no option."""
+    """Refuse an unknown option where - means stdin; a file of that name is not an option."""
     if value.startswith("-") and value != "-" and not Path(value).exists():
         raise ValueError(f'Unknown option: "{value}".')
 
@@ -55,7 +55,7 @@ def print_json(value: JsonValue) -> None:
 
 
 def print_lines(lines: Iterable[object]) -> None:
-    """Print lines of text that may quote names, pieces and labels; none of them steers a terminal."""
+    """Print lines of text that may quote names, pieces and labels; none of them controls a terminal."""
     for line in lines:
         print(one_line(str(line)))
 
@@ -72,7 +72,7 @@ def _units(character: str) -> Iterator[bytes]:
 
 def remark(text: str) -> None:
     """Print a line for the user that is not a result."""
-    with suppress(OSError):  # a terminal that is gone is no reason to stop
+    with suppress(OSError):  # a closed terminal is not an error
         messages.print(one_line(text), markup=False, soft_wrap=True)
 
 

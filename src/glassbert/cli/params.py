@@ -8,8 +8,8 @@ from glassbert.cli.output import print_json
 from glassbert.cli.params_tables import show
 from glassbert.glassbox.accounting import params as count_params
 from glassbert.glassbox.accounting_json import accounting_json
-from glassbert.glassbox.accounting_notes import Language
 from glassbert.ranges import LENGTH
+from glassbert.sentence import Language
 
 
 def params(

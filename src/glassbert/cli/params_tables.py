@@ -9,9 +9,9 @@ from rich.table import Table
 
 from glassbert.config import BertConfig
 from glassbert.glassbox.accounting import Accounting, Group, Row
-from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.cost import BYTES_PER_NUMBER, TRAINING_FACTOR, Cost
 from glassbert.glassbox.formula import Formula
+from glassbert.sentence import Language
 
 # A pipe has no width; this is wide enough that no name or number is ever cut.
 PIPE_WIDTH = 200

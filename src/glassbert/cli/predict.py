@@ -1,4 +1,4 @@
-"""`predict`: what a fine-tuned model says of texts."""
+"""`predict`: the predictions of a fine-tuned model."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -44,13 +44,12 @@ def predict(
         model: Model folder, or folder of a run.
         source: File of texts: JSON lines, TSV with a header, or plain text; - is stdin. With --out also a
             folder of files, or a parquet file.
-        task: What the model does, if its folder does not say it.
+        task: What the model does, if its folder does not name its task.
         format: The format of the input; detected from its first lines when not given.
         skip_bad: Bad rows that are allowed; more end in exit code 3. Each prints {"error", "where"}.
         set_: Change how rows are read, such as data.columns.text=review; may be given several times.
         abstain_below: Give no label (null) whose score is lower.
-        accuracy: Give no label whose score is lower than the one from which on the model was right this
-            often on its dev rows.
+        accuracy: Give no label below the score from which the model was right this often on its dev rows.
         out: Folder of the results: a file of JSON lines for each file of the input.
         json: The output is JSON lines with or without it.
     """
@@ -110,7 +109,7 @@ def _predict_rows(
 
 
 def _print_all(rows: "Iterable[Prediction | BadRow]", skip_bad: int, notes: "Notes") -> None:
-    """Print a line for each row as it comes; at the end, report how rows were read, cut and left out."""
+    """Print a line for each row as it arrives; at the end, report how rows were read, cut and left out."""
     num_rows = num_truncated = num_bad = 0
     first_bad = ""
     with progress_bar() as bar:

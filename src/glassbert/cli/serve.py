@@ -30,7 +30,7 @@ app = App(name="serve", config=Env("GLASSBERT_", command=False))
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class NetworkOptions:
-    """Where the server listens, who may ask, how it ends."""
+    """Where the server listens, who may use it, how it ends."""
 
     host: str = "127.0.0.1"
     """Address to listen on; another than this machine's own needs keys."""
@@ -41,7 +41,7 @@ class NetworkOptions:
     api_key_file: Path | None = None
     """File of API keys, one per line; the variable API_KEY may hold one instead."""
     no_auth: bool = False
-    """Let everybody who can reach the server ask."""
+    """Answer everybody who can reach the server."""
     allowed_hosts: list[str] | None = None
     """Names in the Host header that are answered, beside those of this machine."""
     open_metrics: bool = False
@@ -123,7 +123,7 @@ def _front(
 
     named = named_models(models)
     for folder in named.values():
-        find_stored(model_folder(folder))  # what is no model is refused before there is an address
+        find_stored(model_folder(folder))  # a folder without a model is refused before there is an address
     keys = _keys(network)
     if not keys and network.host not in LOOPBACK and not network.no_auth:
         raise UserError(

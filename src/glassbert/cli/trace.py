@@ -1,4 +1,4 @@
-"""`trace`: every number of one pass, in a file, on a page or on the terminal; and where two traces part."""
+"""`trace`: every number of one pass, in a file, on a page or on the terminal; where two traces diverge."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +9,11 @@ from cyclopts import App, Parameter
 from glassbert.cli.device import DeviceOptions, place_of
 from glassbert.cli.output import print_json, print_lines, remark
 from glassbert.errors import UserError
-from glassbert.glassbox.accounting_notes import Language
 from glassbert.model_names import model_folder
 from glassbert.outputs import HTML, check_files, check_new
 from glassbert.parsing import FormatError, parse_json
 from glassbert.ranges import COUNT
+from glassbert.sentence import Language
 
 if TYPE_CHECKING:
     from glassbert.glassbox.trace.trace import Trace
@@ -83,7 +83,7 @@ def trace(
 def diff(
     first: Path, second: Path, /, *, top: Annotated[int, Parameter(validator=COUNT)] = 12, json: bool = False
 ) -> None:
-    """Show where two saved traces part: of two texts, of two models, or of two moments of a training.
+    """Show where two saved traces diverge: of two texts, of two models, or of two moments of a training.
 
     Args:
         first: File that `trace --out` wrote.

@@ -46,7 +46,7 @@ class TrainOptions(RunOptions):
     blocks: Annotated[int | None, Parameter(validator=COUNT)] = None
     """How many blocks the student has if --keep is not given; half of the teacher's if neither is."""
     unlabelled: Path | None = None
-    """File of more rows without labels, of which the teacher alone says something."""
+    """File of more rows, without labels: only the teacher's answers are learned from them."""
     no_baseline: bool = False
     """Do not measure simple methods beside the model: a bag of words, or the most frequent tags."""
     report: Path | None = None

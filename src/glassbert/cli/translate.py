@@ -105,5 +105,5 @@ def _print(found: "Translation", json: bool) -> None:
 
 
 def _one_line(text: str) -> str:
-    """Keep a line per line, whatever the model wrote; --json shows it as it is."""
+    """Print one line for each line of input, whatever the model wrote; --json shows it unchanged."""
     return " ".join(text.splitlines())

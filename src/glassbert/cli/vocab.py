@@ -58,7 +58,7 @@ class LearnOptions:
 
 @app.command
 def train(files: list[Path], /, *, options: LearnOptions) -> None:
-    """Learn a vocabulary from text, always the same one from the same text.
+    """Learn a vocabulary from text; the same text always gives the same vocabulary.
 
     Args:
         files: Text, plain or packed (.gz, .zst), or folders of such files.
@@ -131,7 +131,7 @@ class ExtendOptions:
     from_: Annotated[list[Path] | None, Parameter(name="--from")] = None
     """Raw text whose words are added where they become [UNK] or many pieces; the new rows are trained."""
     components: Path | None = None
-    """With --from: file of Chinese characters with their components, which tell how a new one may begin."""
+    """With --from: file of Chinese characters with their components, to initialise new characters."""
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None
     """With --from: change a setting, such as extend.most=200 or train.steps=100."""
     force: bool = False
@@ -203,7 +203,7 @@ def trim(
         text: Text that the model will be used for: files as for `vocab train`; may be given several times.
         out: Folder to write.
         form: Form of the text, as for `vocab train`.
-        characters: Keep every single character, too, so that few words of other text become [UNK].
+        characters: Also keep every single character, so that few words of other text become [UNK].
         force: Replace what the folder holds.
         json: Print the report as JSON.
     """

@@ -1,4 +1,4 @@
-"""`why`: what an answer rests on."""
+"""`why`: what an answer is based on."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ class WhyOptions:
     unit: Unit = "token"
     """Judge each token, or whole words."""
     baseline: Baseline = "mask"
-    """What says nothing: the vector of [MASK] or [PAD], or zeros."""
+    """The text without information: the vector of [MASK] or [PAD], or zeros."""
     steps: Annotated[int | None, Parameter(validator=Range(1, 100_000))] = None
     """Gradients to take; as many as it needs when not given."""
     segmenter: str | None = None
@@ -54,7 +54,7 @@ def why(
     where: DeviceOptions | None = None,
     json: bool = False,
 ) -> None:
-    """Show why a model gives its answer to a text: what in the text, or in the model, it rests on.
+    """Show why a model gives its answer to a text: which parts of the text, or of the model, it depends on.
 
     Args:
         model: Model folder, or folder of a run.
@@ -73,7 +73,8 @@ def why(
     item = _item(text, pair, question, context)
     if html is not None:
         check_new(html, HTML, overwrite=force)
-        check_files([html], [model_folder(model), *([] if options.data is None else [options.data])])
+        named = (options.data, options.segmenter)
+        check_files([html], [model_folder(model), *(path for path in named if path is not None)])
     loaded = load(model, Model, **place_of(where))
     print_remarks(loaded)
     found = loaded.why(item, **vars(options))

@@ -34,7 +34,7 @@ class WordOptions:
     """Print the words of each text of this file (one per line, or JSON objects with "text"; - is stdin) with
     their places instead, a JSON object for each text."""
     vectors: bool = False
-    """With --spans: print the vector of each word, too, as that text gives it meaning."""
+    """With --spans: also print the vector that each word has in that text."""
     text: list[Path] | None = None
     """Raw text with contexts of the words; without it, each is read alone. May be given several times."""
     most: Annotated[int | None, Parameter(validator=COUNT)] = None
@@ -48,7 +48,7 @@ class WordOptions:
     analogy: list[str] | None = None
     """Print what is to the third word as the second is to the first: "a b c"."""
     pairs: list[Path] | None = None
-    """File of word pairs with scores of people, or of analogies, to measure on."""
+    """File of word pairs scored by people, or of analogies, to measure on."""
     top: Annotated[int, Parameter(validator=COUNT)] = 10
     """How many neighbours to print."""
     out: Path | None = None
@@ -86,9 +86,9 @@ def words(
         return
     if options.vectors:
         raise UserError("--vectors is for --spans; name a folder with --out for the vectors of a list")
-    reads = [model_folder(model), *([file] if file else []), *(options.text or ()), *(options.pairs or ())]
     if options.out is not None:
-        check_folder(options.out, reads)
+        named = (file, options.segmenter, *(options.text or ()), *(options.pairs or ()))
+        check_folder(options.out, [model_folder(model), *(path for path in named if path is not None)])
     sets = [WordSet.read(path) for path in options.pairs or ()]
     analogies = [_three(text) for text in options.analogy or ()]
     asked = [*(options.near or ()), *(word for three in analogies for word in three)]

@@ -15,14 +15,14 @@ from glassbert.data.random import Draw, permutation
 
 Batch = TypeVar("Batch")
 
-_KEPT_EPOCHS = 2  # where one epoch ends and the next begins, batches of both may be asked for in turn
+_KEPT_EPOCHS = 2  # at the border of two epochs, batches of both may be asked for in turn
 
 
 class Epochs(Generic[Batch]):
     """The plans of a run's epochs, made when they are needed."""
 
     def __init__(self, plan: Callable[[int], Sequence[Batch]]) -> None:
-        """Keep how to plan; nothing is planned yet.
+        """Store how to plan; nothing is planned yet.
 
         Args:
             plan: Returns the batches of an epoch, at least one, the same whenever it is asked.
@@ -30,7 +30,7 @@ class Epochs(Generic[Batch]):
         self._plan = plan
         self._plans: dict[int, Sequence[Batch]] = {}
         self.batch_counts: list[int] = []
-        """How many batches each epoch has, for the epochs known so far. What an earlier session knew may be
+        """How many batches each epoch has, for the epochs known so far. Counts from an earlier session may be
         put here, which saves planning past epochs again."""
 
     def batch(self, step: int) -> Batch:

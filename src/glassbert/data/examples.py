@@ -12,7 +12,7 @@ Kind = Literal["single", "multi", "regression"]
 
 
 class Example(Protocol):
-    """A row of any task, as far as the code that knows no task needs it."""
+    """A row of any task, as task-independent code sees it."""
 
     @property
     def where(self) -> str:
@@ -32,7 +32,7 @@ class Example(Protocol):
 
     @property
     def gold(self) -> Hashable:
-        """All that the row says of its texts: two rows with the same texts agree if these are equal."""
+        """Everything the row says about its texts: two rows with the same texts agree if these are equal."""
 
 
 E = TypeVar("E", bound=Example)

@@ -1,6 +1,6 @@
 """Randomness without state: every number is a hash of its purpose.
 
-A number depends on its keys alone: not on the process that asks for it, the order, or an interruption. The
+A number depends on its keys alone: not on the process, the order of calls, or an interruption. The
 generators of numpy are not used: their streams may change between releases, and with them a run.
 """
 

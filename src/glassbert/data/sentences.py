@@ -1,4 +1,4 @@
-"""Sentences of raw text, where it does not matter to which document they belong."""
+"""Sentences of raw text, without regard to documents."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

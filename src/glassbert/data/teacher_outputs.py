@@ -1,6 +1,6 @@
-"""What a teacher said of each input, on disk: it runs once, and its students read from there.
+"""A teacher's outputs for each input, on disk: the teacher runs once, and its students read them.
 
-A folder holds the numbers of all inputs as float16, one behind the other, how many rows each input has, and a
+A folder holds the numbers of all inputs as float16, concatenated, how many rows each input has, and a
 manifest with the hash of both and the key of what they were computed from.
 """
 
@@ -60,7 +60,7 @@ class TeacherOutputs:
 
     @classmethod
     def write(cls, folder: Path, key: str, outputs: Iterable[NDArray[Any]]) -> "TeacherOutputs":
-        """Write the numbers of each input, in order; the folder is there as a whole or not at all."""
+        """Write the numbers of each input, in order; the folder appears complete or not at all."""
         num_rows: list[int] = []
         columns, digest = 0, hashlib.sha256()
         with new_folder(folder, overwrite=True) as new:
@@ -104,7 +104,7 @@ class TeacherOutputs:
 
 
 def outputs_key(teacher_sha256: Iterable[str], ids: Iterable[NDArray[Any]]) -> str:
-    """Return the name of what a teacher says of these inputs: a hash of its weights and of every id."""
+    """Return the name of a teacher's outputs for these inputs: a hash of its weights and of every id."""
     digest = hashlib.sha256("\n".join(teacher_sha256).encode())
     for one in ids:
         digest.update(np.array([len(one)], dtype="<i8").tobytes())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from glassbert.inference.model import Model
 
-# With the piece that was taken out. The sentences ask for language and for plain facts.
+# With the piece that was taken out. The sentences test language and plain facts.
 ENGLISH = {
     "The river flows into the [MASK].": "sea",
     "The army won the [MASK] of Waterloo.": "battle",
@@ -46,7 +46,7 @@ class Known:
 def known_sentences(model: Model, sentences: Mapping[str, str], number: int) -> list[Known]:
     """Return the sentences whose word a model knows best: by its place among the guesses, then by its score.
 
-    So each model shows what it can do, and nobody has to choose for it.
+    So each model shows what it does best, without anybody choosing for it.
     """
     found = [_known(model, text, piece) for text, piece in sentences.items()]
     return sorted(found, key=lambda one: (one.rank or math.inf, -one.score))[:number]

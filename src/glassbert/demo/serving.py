@@ -22,12 +22,12 @@ from glassbert.parsing import json_text, parse_json
 from glassbert.serve.installed import check_installed
 
 NUM_LAST = 64
-"""Texts of the request that is under way when the server is asked to end."""
+"""Texts of the request that is in progress when the server is asked to stop."""
 START_S = 60.0
 
 
 def show_serving(story: Story, folder: Path) -> None:
-    """Serve the classifier, ask it in three dialects and through what clients there are, drain it."""
+    """Serve the classifier, query it in three dialects and with the clients that are installed, drain it."""
     with story.step("Serve it over HTTP, in the dialects that clients speak", "glassbert serve classify"):
         try:
             check_installed()

@@ -1,7 +1,7 @@
 """Sentences in English and Chinese that name two things of one topic, made for the demo.
 
 No frame prefers a topic: only the two things show it. Train, dev and test have frames of their own, and some
-things occur in test only, where a model knows them from its pre-training or not at all.
+things occur in test only: a model can know them only from its pre-training.
 """
 
 from collections.abc import Mapping

@@ -29,7 +29,7 @@ def speeds(models: Mapping[str, Model], work: Callable[[Model], object], num_tex
 
 
 def side(model: Model, score: float | None, texts_per_second: float) -> Side:
-    """Return what a comparison says of one model."""
+    """Return one model's side of a comparison."""
     return Side(
         score=score,
         blocks=model.config.encoder.num_hidden_layers,
@@ -40,7 +40,7 @@ def side(model: Model, score: float | None, texts_per_second: float) -> Side:
 
 
 def comparison_of(run: Mapping[str, Any]) -> Comparison | None:
-    """Return what a run.json says of the teacher; None if there was none."""
+    """Return the comparison with the teacher from a run.json; None if there was no teacher."""
     content = run.get(STUDENT)
     return (
         None

@@ -19,11 +19,11 @@ from glassbert.inference.model import Model
 from glassbert.inference.predict import as_examples, schema_for
 from glassbert.inference.translator import Translator
 from glassbert.messages import Log, say_nothing, to_stderr
-from glassbert.model.torch_state import in_own_state
+from glassbert.model.torch_state import with_own_torch_state
 
 
 @checked
-@in_own_state
+@with_own_torch_state
 def evaluate(
     model: str | Path | Model | Translator,
     data: str | Path | Sequence[Any],
@@ -43,7 +43,7 @@ def evaluate(
         data: A file of labelled rows, or rows such as {"text": "well done", "label": "good"}. For a
             translator, a file of sentence pairs, two aligned files written FILE,FILE, or pairs of texts. For
             a pre-trained model, a folder of `corpus build`.
-        task: How rows are read, if the model's folder does not say it.
+        task: How rows are read, if the model's folder does not name its task.
         options: Format, columns and labels of a file of rows, and how many bad rows it may have.
         max_length: Tokens of the longest example of a corpus; as in training when not given.
         name: What the result calls the model; its folder when not given.

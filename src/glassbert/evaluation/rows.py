@@ -56,7 +56,7 @@ def evaluate_file(
     if table.bad:
         first = table.bad[0]
         notes.append(f"{len(table.bad):,} rows left out; the first: {first.where}: {first.reason}")
-    if kind == "multi" and table.kind is None:  # such a model may give no label: a file of them fits
+    if kind == "multi" and table.kind is None:  # it may give no label, so a file without labels fits
         raise DataError(f"{path}: no row has a label; name its column with --set data.columns.label=NAME")
     return evaluate_rows(model, table.examples, name=name, data=str(path), notes=notes)
 
@@ -121,7 +121,7 @@ def measured(
 
 
 def baselines_of(run: Mapping[str, Any]) -> Baselines | None:
-    """Return what a run.json says of simple methods; None if they were not measured."""
+    """Return the scores of simple methods from a run.json; None if they were not measured."""
     content = run.get("baselines")
     return (
         None if content is None else record_from(Baselines, content, "run.json: baselines", error=ModelError)
@@ -129,7 +129,7 @@ def baselines_of(run: Mapping[str, Any]) -> Baselines | None:
 
 
 def run_settings(run: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a report shows of a run.json."""
+    """Return the part of a run.json that a report shows."""
     recipe = run.get("recipe", {})
     found = {key: recipe.get(table, {}).get(key) for table, key in _SETTINGS}
     versions = {name: run.get(name) for name in ("glassbert", "torch")}

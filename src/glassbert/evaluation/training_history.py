@@ -1,4 +1,4 @@
-"""What a run folder remembers of the training: the curves that it logged, and the runs with other seeds."""
+"""The training history in a run folder: the logged curves, and the runs with other seeds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -93,7 +93,7 @@ def measured_translations(
 
 
 def _worst(pairs: Sequence[SentencePair], guess: Sequence[str], label: str) -> tuple[Mistake, ...]:
-    """Return the translations least like their targets by chrF, worst first; equal ones are no mistakes."""
+    """Return the translations least like their targets by chrF, worst first; equal ones are not mistakes."""
     scores = sentence_chrf([pair.target for pair in pairs], guess)
     wrong = [index for index, pair in enumerate(pairs) if guess[index] != pair.target]
     wrong.sort(key=lambda index: scores[index])

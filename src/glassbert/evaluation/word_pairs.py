@@ -1,5 +1,6 @@
 """How well vectors of words agree with people: files of word pairs with scores, and of analogies."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -30,7 +31,7 @@ class WordScore:
     rows: int
 
     def sentence(self) -> str:
-        """Say both scores in one line."""
+        """Return one line with both scores."""
         return (
             f"{self.file}: {self.metric} {self.score:.4f}, common characters alone {self.baseline:.4f} "
             f"({self.rows:,} rows)"
@@ -121,8 +122,9 @@ def _by_characters(candidates: Sequence[str], a: str, b: str, c: str) -> str:
 
 def _pair(path: str | Path, number: int, fields: Sequence[str]) -> Pair:
     try:
-        return fields[0], fields[1], float(fields[2])
+        score = float(fields[2])
     except (IndexError, ValueError):
-        raise DataError(
-            f"{path}:{number}: expected two words and a score, got {' '.join(fields)[:60]!r}"
-        ) from None
+        score = math.nan
+    if not math.isfinite(score):
+        raise DataError(f"{path}:{number}: expected two words and a score, got {' '.join(fields)[:60]!r}")
+    return fields[0], fields[1], score

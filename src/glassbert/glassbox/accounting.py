@@ -15,7 +15,7 @@ from glassbert.config import (
     preset,
 )
 from glassbert.errors import ModelError, UserError
-from glassbert.glassbox.accounting_notes import Findings, Language, write_notes
+from glassbert.glassbox.accounting_notes import Findings, write_notes
 from glassbert.glassbox.bert_table import BertTable
 from glassbert.glassbox.cost import Cost, WeightMemory, cost, default_lengths, weight_memory
 from glassbert.glassbox.parameter_table import Group, Row
@@ -25,6 +25,7 @@ from glassbert.heads import Part
 from glassbert.interop.config_keys import QUANTISATION
 from glassbert.interop.families import family_of
 from glassbert.model_names import model_folder
+from glassbert.sentence import Language
 from glassbert.storage import read_json
 
 __all__ = ["Accounting", "Group", "Row", "params"]

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from glassbert.config import BertConfig, LstmConfig, TransformerConfig
 from glassbert.glassbox.verify import StoredShapes
-
-Language = Literal["en", "zh"]
+from glassbert.sentence import Language, in_language
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ def _notes(findings: Findings) -> Iterator[dict[Language, str]]:
     if findings.stored is not None:
         yield from _file(findings.stored, findings)
     for remark in findings.remarks:
-        yield {"en": remark, "zh": remark}
+        yield {"en": remark, "zh": in_language(remark, "zh")}
     config = findings.config
     if isinstance(config, BertConfig):
         yield from _of_encoder(config)

@@ -19,7 +19,7 @@ class Movement:
     moved: float
     """The same of the difference."""
     largest: float
-    """The number that moved furthest, without its sign."""
+    """The largest change of a number, without its sign."""
 
     @property
     def share(self) -> float:

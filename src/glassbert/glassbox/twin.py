@@ -12,7 +12,7 @@ Network = TypeVar("Network", bound=nn.Module)
 def twin(network: Network, device: torch.device, dtype: torch.dtype, *, grad: bool = False) -> Network:
     """Return a network whose weights share their memory with ``network`` where possible.
 
-    A backward pass through the model itself would leave gradients in it, and meet other threads'.
+    A backward pass through the model itself would leave gradients in it, and mix with those of other threads.
 
     Args:
         grad: Whether the copy's weights take gradients, which are its own.

@@ -27,7 +27,7 @@ class StoredShapes:
     repeated: tuple[str, ...] = ()
     """Names in the file of tensors that it holds a second time; they are counted once."""
     buffers: tuple[str, ...] = ()
-    """Names in the file of tensors that are no weights."""
+    """Names in the file of tensors that are not weights."""
     remarks: tuple[str, ...] = ()
     """What else the reader noticed."""
 
@@ -59,7 +59,7 @@ def read_stored_shapes(found: "ModelFolder") -> StoredShapes:
         name = family.to_ours(file_name)
         if name is None:
             raise ModelError(
-                f"{folder}: {file_name} {shape} is no tensor of {family.name}; the table has no place for it"
+                f"{folder}: {file_name} {shape} is not a tensor of {family.name}, so the table lacks it"
             )
         if name == "output.bias" and shape[:1] == (1,):
             shape = shape[1:]  # Marian keeps it as a row
@@ -72,7 +72,7 @@ def read_stored_shapes(found: "ModelFolder") -> StoredShapes:
 
 
 def _task_weights(folder: Path) -> tuple[str, ...]:
-    # These import torch, which no other source of a table has to wait for.
+    # These import torch, which no other source of a table needs.
     from glassbert.interop.companions import TASK_WEIGHTS
     from glassbert.interop.safetensors_file import SafetensorsFile
 

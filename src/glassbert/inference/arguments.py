@@ -1,29 +1,22 @@
-"""What Python code passes to a model, checked before anything is computed; and what the model gives back."""
+"""Check what Python code passes to a model, before anything is computed, and what the model returns."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from glassbert.arguments import checked
 from glassbert.errors import ModelError, UserError
 from glassbert.parsing import is_text
 
 
-def checked_texts(texts: Any) -> list[str]:
-    """Return texts as a list; refuse what is not some texts, and texts that are not whole characters."""
-    if isinstance(texts, str | bytes | bytearray | Mapping) or not isinstance(texts, Iterable):
-        hint = "; wrap it in a list" if isinstance(texts, str) else ""
-        raise UserError(f"expected a list of texts, got a {type(texts).__name__}{hint}")
-    found = list(texts)
-    for index, text in enumerate(found):
-        if not isinstance(text, str):
-            raise UserError(
-                f"text {index}: expected texts that are str, got a {type(text).__name__}; convert it first"
-            )
+@checked
+def check_characters(texts: Sequence[str]) -> None:
+    """Refuse texts that are not whole characters."""
+    for index, text in enumerate(texts):
         if not is_text(text):
             raise UserError(f"text {index} holds half of a character (a lone surrogate); remove it")
-    return found
 
 
 def check_finite(values: NDArray[Any], what: str) -> None:

@@ -1,4 +1,4 @@
-"""Decoding: from source ids to the best, or to sampled, target ids.
+"""Decoding: from source ids to the best target ids, or to sampled ones.
 
 One loop serves greedy, beam and sampled decoding: a step of the network for every hypothesis of every
 sequence, one search over the vocabulary for all of them; finished sequences leave the batch.
@@ -97,11 +97,11 @@ class BeamStep:
     ids: tuple[int, ...]
     """The token of each candidate, likeliest first."""
     parents: tuple[int, ...]
-    """Which of the hypotheses that went on from the step before each would continue."""
+    """Which of the hypotheses kept by the previous step each would continue."""
     log_probs: tuple[float, ...]
     """Of each candidate as a whole."""
     kept: tuple[int, ...]
-    """The candidates that go on, in the order that `parents` of the next step counts them."""
+    """The candidates that are kept, in the order that `parents` of the next step counts them."""
     ended: tuple[int, ...]
     """The candidates that were set aside as targets."""
 
@@ -265,7 +265,7 @@ class Decoder:
         for step in range(search.last_step + 1):
             hidden = self.network.step(state, ids, parents)
             logits = self.network.output(hidden).float().view(*ids.shape, -1)
-            logits[..., config.decoder_start_token_id] = -math.inf  # training never asked for it
+            logits[..., config.decoder_start_token_id] = -math.inf  # training never predicts it
             candidates = self._propose(logits, search, step, first_index)
             ids, parents = search.advance(candidates, step)
             is_done = search.is_done(step)

@@ -17,7 +17,7 @@ from glassbert.model.packed import BATCH_TOKENS, Each, T, run
 Answer = TypeVar("Answer")
 
 INT8_BATCH_TOKENS = 1024
-"""Tokens of a batch in int8: its products are short, so the passes between them have to find a cache warm."""
+"""Tokens of a batch in int8: products are fast, so the passes between them must stay in the cache."""
 GPU_BATCH_TOKENS = 16384
 """Tokens of a batch on a GPU, which has no cache to stay in but many cores to fill."""
 

@@ -1,4 +1,4 @@
-"""The base of `Model` and `Translator`: where they run, how large they are, how they show themselves."""
+"""The base of `Model` and `Translator`: where they run, how large they are, their repr."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
@@ -14,7 +14,7 @@ from glassbert.arguments import checked_methods
 from glassbert.data.examples import ReadOptions
 from glassbert.errors import UserError
 from glassbert.inference.devices import Device, Place, PrecisionName
-from glassbert.inference.prepare import choose_device, settled_precision
+from glassbert.inference.prepare import choose_device, choose_precision
 
 if TYPE_CHECKING:
     from glassbert import Evaluation, Trace
@@ -32,13 +32,13 @@ The function has the method's name and takes the model first."""
 
 @checked_methods
 class Loaded:
-    """A network that runs somewhere and can say what it is."""
+    """A network on a device, which can describe itself."""
 
     network: nn.Module
 
     def __init__(self, device: Device, precision: PrecisionName) -> None:
         self.device = choose_device(device)
-        self.precision = settled_precision(precision, self.device)
+        self.precision = choose_precision(precision, self.device)
 
     @property
     def num_parameters(self) -> int:
@@ -84,7 +84,7 @@ class Loaded:
         return partial(getattr(import_module(EXTENSIONS[name]), name), self)
 
     def refuse_int8(self, what: str) -> None:
-        """Refuse to show the numbers of a pass in int8: the formula has none of its bytes.
+        """Refuse to show the numbers of a pass in int8, which the formula does not have.
 
         Args:
             what: What was asked for, with the article.
@@ -97,7 +97,7 @@ class Loaded:
         twin = copy(self)
         for name in ("engine", "decoder"):  # the fast path of this precision
             vars(twin).pop(name, None)
-        twin.precision = settled_precision(precision, self.device)
+        twin.precision = choose_precision(precision, self.device)
         return twin
 
     @property

@@ -13,7 +13,7 @@ from glassbert.inference.translator import Translator
 from glassbert.interop.companions import read_companions
 from glassbert.interop.folder import EncoderFolder, ModelFolder, TranslatorFolder
 from glassbert.interop.sentence_transformers import read_sentence_settings
-from glassbert.model.torch_state import in_own_state
+from glassbert.model.torch_state import with_own_torch_state
 from glassbert.model_names import hub_names
 
 L = TypeVar("L", bound=Loaded)
@@ -46,7 +46,7 @@ def load(
 
 
 @checked
-@in_own_state
+@with_own_torch_state
 def load(
     name: str | Path,
     kind: type[Loaded] | None = None,
@@ -64,7 +64,8 @@ def load(
         device: Where the model runs; `auto` takes a GPU if there is one.
         precision: float32; bfloat16, which is smaller, less exact and faster where the device has it; or
             int8 (CPU only), which is the fastest and gives a text the same bits alone and in any batch.
-        online: Fetch a name that is no folder from the Hugging Face hub; otherwise nothing uses the network.
+        online: Fetch a name that is not a folder from the Hugging Face hub; otherwise nothing uses the
+            network.
     """
     with hub_names() if online else nullcontext():
         found = _OPEN[kind](name)

@@ -15,7 +15,7 @@ from glassbert.config import ModelConfig
 from glassbert.data.examples import Example
 from glassbert.data.rows.schema import Item
 from glassbert.errors import ModelError, UserError
-from glassbert.inference.arguments import check_finite, checked_texts
+from glassbert.inference.arguments import check_characters, check_finite
 from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.embeddings import Embeddings
 from glassbert.inference.engine import Engine
@@ -33,7 +33,7 @@ from glassbert.interop.weights import save_tensors
 from glassbert.model.bert import Bert
 from glassbert.model.layout import Batch
 from glassbert.model.pooling import Pooling
-from glassbert.model.torch_state import in_own_state
+from glassbert.model.torch_state import with_own_torch_state
 from glassbert.ranges import Count
 from glassbert.storage import new_folder
 from glassbert.tasks.fine_tuning import extra_of, load_task
@@ -97,7 +97,7 @@ class Model(Loaded):
             report: How the tensors of a file were read.
             sentences: How `embed` pools the tokens of a text, and how long it may be; the mean of all the
                 tokens that network and tokenizer allow when not given.
-            folder: Where the model was read from; it is not needed any more.
+            folder: Where the model was read from; it is no longer needed.
             companions: The files of that folder that belong to the model beside its network.
             run: The content of run.json: how the model was made, and its task.
             device: Where the model runs; `auto` takes a GPU if there is one.
@@ -154,13 +154,13 @@ class Model(Loaded):
         return self.config.encoder.hidden_size * len(self.pooling.modes)
 
     @cached_property
-    @in_own_state
+    @with_own_torch_state
     def engine(self) -> Engine:
         """The fast path, built when first needed."""
         return Engine.of(self.network, **self._place)
 
     @cached_property
-    @in_own_state
+    @with_own_torch_state
     def task(self) -> Task[Any, Any]:
         """The task that the model was fine-tuned for."""
         folder = self.folder or Path("this model")
@@ -173,12 +173,13 @@ class Model(Loaded):
 
         Args:
             pairs: A second text for each, which goes into the same input.
-            keep: Which part of a text that is too long stays.
+            keep: Which part of a text that is too long is kept.
         """
-        texts, pairs = checked_texts(texts), None if pairs is None else checked_texts(pairs)
+        check_characters(texts)
+        check_characters(pairs or ())
         return self.tokenizer.encode_batch(texts, pairs, max_length=self.max_length, keep=keep)
 
-    @in_own_state
+    @with_own_torch_state
     def fill(self, text: str, *, top: int = 5) -> Filled:
         """Return the likeliest pieces for each [MASK] of one text, best first.
 
@@ -206,7 +207,7 @@ class Model(Loaded):
         ]
         return Filled(found, tokens=len(encoding.ids), truncated=encoding.truncated)
 
-    @in_own_state
+    @with_own_torch_state
     def embed(
         self, texts: str | Sequence[str], *, keep: Keep = "head", prompt_name: str | None = None
     ) -> Embeddings:
@@ -215,14 +216,14 @@ class Model(Loaded):
         Vectors are pooled as the folder says, or by the mean over the tokens when it does not.
 
         Args:
-            keep: Which part of a text that is too long stays.
+            keep: Which part of a text that is too long is kept.
             prompt_name: Which prompt of the folder to put before each text, such as "query"; its default
                 one when not given, if it has one.
         """
         if isinstance(texts, str):
             return self.embed([texts], keep=keep, prompt_name=prompt_name)[0]
         prompt = self.prompt(prompt_name)
-        encodings = self.tokenize([prompt + text for text in checked_texts(texts)], keep=keep)
+        encodings = self.tokenize([prompt + text for text in texts], keep=keep)
         vectors = self.engine.map(
             encodings, lambda output, batch, _: self.pooling(output.hidden, batch.layout)
         )
@@ -253,8 +254,6 @@ class Model(Loaded):
                 a model whose task gives another is refused.
             abstain_below: Give no label whose score is lower.
         """
-        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
-            raise UserError(f"expected a list of items, got a {type(items).__name__}; wrap it in a list")
         found = self.predict_examples(as_examples(self.task, items), abstain_below=abstain_below)
         if kind is not None and found and not isinstance(found[0], kind):
             raise ModelError(
@@ -263,7 +262,7 @@ class Model(Loaded):
             )
         return found
 
-    @in_own_state
+    @with_own_torch_state
     def predict_examples(
         self, examples: Sequence[Example], *, abstain_below: float = 0.0
     ) -> list[Prediction]:
@@ -303,7 +302,7 @@ class Model(Loaded):
             target: The answer to explain; the model's own when not given. A label; for tag a part of the
                 text, a label or TEXT=LABEL; for answer a part of the context; for [MASK] a piece or N=PIECE.
             unit: Judge each token, or whole words.
-            baseline: What says nothing: the vector of [MASK] or [PAD], or zeros.
+            baseline: The text without information: the vector of [MASK] or [PAD], or zeros.
             steps: Gradients to take; as many as it needs when not given.
             segmenter: Of Chinese words, as `glassbert.segmenter` takes it.
             data: The file whose rows are compared.
@@ -330,7 +329,7 @@ class Model(Loaded):
         return self._extension("words")(text, segmenter=segmenter)
 
     def save(self, folder: str | Path, *, dtype: str = "float32", overwrite: bool = False) -> None:
-        """Write a model folder that `glassbert.load` and transformers read; it is there as a whole or not.
+        """Write a model folder that `glassbert.load` and transformers read, complete or not at all.
 
         Args:
             dtype: How to store the numbers: float32, float16 or bfloat16.

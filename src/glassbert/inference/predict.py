@@ -109,7 +109,7 @@ def with_abstention(predictions: Sequence[Prediction], below: float) -> list[Pre
 
 
 def threshold_for_accuracy(model: "Model", accuracy: float) -> float:
-    """Return the score from which on the model was right that often on its dev rows."""
+    """Return the score from which the model was right that often on its dev rows."""
     known: Mapping[str, Mapping[str, float]] = model.task.thresholds
     found = [(float(share), row["threshold"]) for share, row in known.items() if float(share) >= accuracy]
     if not found:

@@ -1,7 +1,7 @@
 """Make a network ready for inference: on a device, in a precision, with the fastest linear layers there.
 
 To add a backend of the linear layer, write `linear/NAME.py` with a class that takes a `Linear` and is called
-like one, and add a row to `PRECISIONS`. One that has to know what a layer reads replaces the layers of a
+like one, and add a row to `PRECISIONS`. One that needs to know the inputs of a layer replaces the layers of a
 whole network instead, as `quantise.py` does.
 """
 
@@ -35,7 +35,7 @@ class Precision:
     is_faster: Callable[..., bool] = lambda device, *, has_long_batches: True
     """Whether `layer` is worth taking on a device."""
     replace_layers: Callable[..., None] | None = None
-    """Replaces the layers of a whole network, where one layer is not enough to know."""
+    """Replaces the layers of a whole network, where one layer is not enough."""
 
 
 PRECISIONS: dict[PrecisionName, Precision] = {
@@ -64,7 +64,7 @@ def prepared(
         also: Names of linear layers outside of blocks that the backend computes as well.
         with_heads: Let int8 change what is outside of blocks; a loss over the vocabulary reads the weights.
     """
-    form = PRECISIONS[settled_precision(precision, device)]
+    form = PRECISIONS[choose_precision(precision, device)]
     moved = {id(old): _moved(old, device, form.dtype) for old in network.parameters()}
     twin = copy.deepcopy(network, memo=moved).eval()
     if form.replace_layers is not None:
@@ -96,13 +96,13 @@ def choose_device(name: str) -> torch.device:
     )
 
 
-def settled_precision(name: str, device: torch.device, log: Log = to_stderr) -> PrecisionName:
+def choose_precision(name: str, device: torch.device, log: Log = to_stderr) -> PrecisionName:
     """Return the precision to compute in; one that the device does not have is refused.
 
     A CPU without products of integers computes in float32 instead.
 
     Args:
-        log: Receives a line if it is another than was asked for.
+        log: Receives a line if it differs from the one asked for.
     """
     known = next((known for known in PRECISIONS if known == name), None)
     if known is None:

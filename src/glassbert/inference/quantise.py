@@ -1,4 +1,4 @@
-"""A whole network in int8: which layers share an input, what computed it, and what that says of its size."""
+"""A whole network in int8: which layers share an input, what computed it, and how large it can be."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

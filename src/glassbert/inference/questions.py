@@ -8,4 +8,4 @@ after each layer; the nearest tokens; the nearest rows of a file."""
 Unit = Literal["token", "word"]
 """What is judged."""
 Baseline = Literal["mask", "pad", "zero"]
-"""What says nothing: the vector of [MASK] or [PAD], or zeros."""
+"""The text without information: the vector of [MASK] or [PAD], or zeros."""

@@ -43,7 +43,7 @@ def _workers(number: int) -> ThreadPoolExecutor:
 def _after_fork() -> None:
     """Make a forked child work: it has none of our threads, and none of those that torch computes on.
 
-    A product on several threads would wait for them for ever, so a child computes on one.
+    A product on several threads would wait for them forever, so a child computes on one.
     """
     global _starting
     _starting = Lock()

@@ -14,7 +14,7 @@ from torch import Tensor
 from glassbert.arguments import checked_methods
 from glassbert.config import LstmConfig, TransformerConfig
 from glassbert.errors import ModelError
-from glassbert.inference.arguments import check_finite, checked_texts
+from glassbert.inference.arguments import check_characters, check_finite
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
 from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.loaded import Loaded
@@ -24,7 +24,7 @@ from glassbert.interop.folder import write_model
 from glassbert.model.layout import Batch
 from glassbert.model.packed import in_batches
 from glassbert.model.seq2seq import Transformer
-from glassbert.model.torch_state import in_own_state
+from glassbert.model.torch_state import with_own_torch_state
 from glassbert.storage import new_folder
 from glassbert.text.bpe.pieces import UNKNOWN
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
@@ -178,7 +178,7 @@ class Translator(Loaded):
             settings: How to search; `usual_settings(beam_size=8)` changes only what it names.
             with_alignment: Also return where the decoder looked, which costs a further pass.
         """
-        return list(self.stream(checked_texts(texts), settings, with_alignment=with_alignment))
+        return list(self.stream(texts, settings, with_alignment=with_alignment))
 
     def stream(
         self,
@@ -204,7 +204,7 @@ class Translator(Loaded):
         return DecodeSettings(**{"max_length": self.max_length, **changes})
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write a folder that `glassbert.load` reads; it appears as a whole or not at all.
+        """Write a folder that `glassbert.load` reads; it appears complete or not at all.
 
         Args:
             overwrite: Replace a folder that is not empty.
@@ -232,11 +232,12 @@ class Translator(Loaded):
             overwrite=overwrite,
         )
 
-    @in_own_state
+    @with_own_torch_state
     def _translated(
         self, texts: Sequence[str], settings: DecodeSettings, first_index: int, with_alignment: bool
     ) -> list[Translation]:
-        sources = self._sources(checked_texts(texts))
+        check_characters(texts)
+        sources = self._sources(texts)
         # Blank texts are decoded too: what is drawn at random for a text depends on its place.
         placeholder = [self.tokenizer.end_id]
         found = self.decoder.decode(

@@ -19,7 +19,7 @@ from glassbert.inference.model import Model
 from glassbert.inference.words import SegmenterSource, Span, Vector, segmenter_for, vectors_at
 from glassbert.interop.weights import save_tensors
 from glassbert.messages import Log, to_stderr
-from glassbert.model.torch_state import in_own_state
+from glassbert.model.torch_state import with_own_torch_state
 from glassbert.ranges import Count
 from glassbert.storage import new_file, new_folder, write_atomically
 from glassbert.text.characters import is_chinese
@@ -49,7 +49,7 @@ class WordVectors:
 
     words: tuple[str, ...]
     vectors: NDArray[np.float32]
-    """(words, features); their mean is zero, since what all words share says nothing about any of them."""
+    """(words, features); their mean is zero, since what all words share distinguishes none of them."""
     contexts: tuple[int, ...]
     """Sentences that each word's vector is the mean of; 0 for a word that was read alone."""
 
@@ -120,7 +120,7 @@ class WordVectors:
 
 
 @checked
-@in_own_state
+@with_own_torch_state
 def word_vectors(
     model: str | Path | Model,
     words: str | Path | Sequence[str] | None = None,
@@ -178,7 +178,7 @@ def _wanted(
 def frequent_words(
     text: Files, most: int = MOST, *, segmenter: SegmenterSource = None, log: Log = to_stderr
 ) -> list[str]:
-    """Return the words of a raw text, the most frequent first; marks without a letter or digit are none."""
+    """Return the words of a raw text, the most frequent first, without punctuation marks."""
     typed(most, Count, "most")
     counts = Counter[str]()
     cut, has_chinese = segmenter_for(segmenter, ()), False

@@ -1,7 +1,7 @@
-"""Vectors of the words of a text, as the text gives them meaning.
+"""Vectors of the words of a text, in their context.
 
 A word's vector is the mean over its pieces and over all layers: the last layer alone drifts towards the
-meaning of the whole sentence, the first knows no sentence at all.
+meaning of the whole sentence, the first layer does not know the sentence.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassbert.inference.arguments import check_finite, checked_texts
+from glassbert.inference.arguments import check_characters, check_finite
 from glassbert.inference.inputs import inputs_of
 from glassbert.inference.model import Model
 from glassbert.model.layout import Batch
@@ -61,7 +61,7 @@ def words_of_texts(
     model: Model, texts: Sequence[str], *, segmenter: SegmenterSource = None
 ) -> list[list[Word]]:
     """Return the words of each text, as `words` does."""
-    texts = checked_texts(texts)
+    check_characters(texts)
     cut = segmenter_for(segmenter, texts)
     spans = [cut.words(text) for text in texts]
     return [

@@ -8,6 +8,7 @@ from glassbert.errors import ModelError
 from glassbert.interop.bert_config import read_bert_config, write_bert_config
 from glassbert.interop.bert_names import is_buffer, modernise, to_ours, to_theirs
 from glassbert.interop.family import Config, NamedTensors
+from glassbert.sentence import Sentence
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,7 +28,7 @@ class BertFamily:
     may_hold_more = True
 
     def describes(self, data: Mapping[str, Any]) -> bool:
-        return True  # also what says nothing, as Google's files do; others are refused by their model_type
+        return True  # also files without a model_type, such as Google's; other types are refused
 
     def holds(self, config: Config) -> bool:
         return isinstance(config, ModelConfig)
@@ -65,7 +66,9 @@ class BertFamily:
             if name in stored and not stored[name].equal(tensor):
                 raise ModelError(f"{name} is in the weights twice, with different values")
             stored[name] = tensor
-        notes = [f"{num_renamed} tensors had an older spelling"] if num_renamed else []
+        notes: list[str] = []
+        if num_renamed:
+            notes.append(Sentence("{count} tensors had an older spelling", count=num_renamed))
         notes += _choose_bias(stored, is_tied=config.encoder.tie_word_embeddings)
         state = {ours: tensor for name, tensor in stored.items() if (ours := to_ours(name)) is not None}
         unknown = tuple(name for name in stored if to_ours(name) is None)

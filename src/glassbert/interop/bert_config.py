@@ -11,6 +11,7 @@ from glassbert.heads import HEAD_OF_ARCHITECTURE, HEADS, Head, head_of_parts
 from glassbert.interop.bert_names import to_ours
 from glassbert.interop.config_keys import KeyRules
 from glassbert.ranges import Range
+from glassbert.sentence import Sentence
 from glassbert.typed import shown, typed
 
 # What the published BERT does not have; `transformers` would ignore these keys.
@@ -90,7 +91,13 @@ def read_bert_config(
     except (UserError, TypeError) as error:
         raise ModelError(f"{source}: {error}") from None
     if parts and not data.get("architectures"):
-        notes += (f"{Path(source).name} names no architecture; by its tensors, the head is {head!r}",)
+        notes += (
+            Sentence(
+                "{file} names no architecture; by its tensors, the head is {head!r}",
+                file=Path(source).name,
+                head=head,
+            ),
+        )
     return config, notes
 
 
@@ -103,7 +110,7 @@ def write_bert_config(config: ModelConfig, dtype: str) -> dict[str, Any]:
             del encoder[key]
         data |= {"model_type": "bert", "position_embedding_type": "absolute"}
     else:
-        # By any other name `transformers` would load these weights into a network that computes otherwise.
+        # Under another name `transformers` would load the weights into a network with other formulas.
         data["model_type"] = "glassbert"
     if config.head == "none" and not config.has_pooler:
         data["has_pooler"] = False

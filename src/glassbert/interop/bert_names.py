@@ -5,7 +5,7 @@ import re
 from glassbert.heads import PARTS
 from glassbert.interop.names import translated
 
-# Ours, theirs; `{}` stands for the number of a block.
+# Ours, theirs; `{}` is the number of a block.
 MODULES = {
     "encoder.embeddings.token": "bert.embeddings.word_embeddings",
     "encoder.embeddings.segment": "bert.embeddings.token_type_embeddings",
@@ -40,7 +40,7 @@ _NOT_WEIGHTS = re.compile(r"embeddings\.(position_ids|token_type_ids)$")
 
 
 def to_theirs(name: str) -> str:
-    """Return the file's name of our tensor; every tensor of ours has one."""
+    """Return the name in the file of one of our tensors; every one has such a name."""
     theirs = translated(name, MODULES, TENSORS)
     assert theirs is not None, f"no file name for {name}"
     return theirs
@@ -59,5 +59,5 @@ def modernise(name: str) -> str:
 
 
 def is_buffer(name: str) -> bool:
-    """Return whether a tensor of a file is no weight."""
+    """Return whether a tensor of a file is not a weight."""
     return _NOT_WEIGHTS.search(name) is not None

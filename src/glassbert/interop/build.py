@@ -1,4 +1,4 @@
-"""From the tensors of a file to a network and back: nothing missing, nothing silent."""
+"""From the tensors of a file to a network and back; whatever is missing or unused is reported."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -12,13 +12,14 @@ from glassbert.errors import ModelError, UserError
 from glassbert.interop.family import Config, Family, NamedTensors
 from glassbert.interop.names import nearest
 from glassbert.model.init import Network, materialised, tied_names, without_values
+from glassbert.sentence import Sentence
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What became of each tensor; names are those of the file."""
+    """What was done with each tensor; names are those of the file."""
 
     kept: tuple[str, ...]
     new: tuple[str, ...] = ()
@@ -143,12 +144,22 @@ def _check_complete(missing: list[str], spare: list[str], folder: str | Path, *,
 
 
 def _check_tensor(name: str, tensor: Tensor, shape: torch.Size, folder: str | Path) -> None:
-    """Refuse a tensor of another shape or kind than the model has, or with numbers that are none."""
+    """Refuse a tensor of another shape or type than the model has, or with NaN or infinity."""
     if tensor.shape != shape:
         raise ModelError(
-            f"{folder}: {name} has shape {tuple(tensor.shape)}; config.json asks for {tuple(shape)}"
+            Sentence(
+                "{folder}: {name} has shape {found}; config.json asks for {wanted}",
+                folder=folder,
+                name=name,
+                found=tuple(tensor.shape),
+                wanted=tuple(shape),
+            )
         )
     if tensor.dtype not in (*DTYPES.values(), torch.float64):
         raise ModelError(f"{folder}: {name} holds {tensor.dtype}; expected one of {', '.join(DTYPES)}")
     if not torch.isfinite(tensor).all():
-        raise ModelError(f"{folder}: {name} holds NaN or infinity; the checkpoint is damaged")
+        raise ModelError(
+            Sentence(
+                "{folder}: {name} holds NaN or infinity; the checkpoint is damaged", folder=folder, name=name
+            )
+        )

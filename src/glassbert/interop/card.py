@@ -1,4 +1,4 @@
-"""README.md of a model folder: what the model is, how to load it, and how it came to be."""
+"""README.md of a model folder: what the model is, how to load it, and how it was made."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ _OWN_COMPRESSED = (
 )
 _COMPRESSED = _OWN_COMPRESSED + (
     " `transformers` loads the folder if the package compressed-tensors is installed (`pip install "
-    "compressed-tensors`). Without it, load the plain folder instead: it would take the numbers of 8 bits "
-    "for weights."
+    "compressed-tensors`). Without it, load the plain folder instead: `transformers` would read the 8-bit "
+    "numbers as weights."
 )
 
 
@@ -56,7 +56,7 @@ def model_card(network: Network, run: Mapping[str, Any], *, is_compressed: bool 
         lines += ["", _COMPRESSED if about.transformers else _OWN_COMPRESSED]
     if about.transformers:
         lines += ["", *_python(*about.transformers)]
-    lines += ["", "How it came to be (run.json):", ""]
+    lines += ["", "How it was made (run.json):", ""]
     lines += ["```json", json_text(run, indent=2), "```"]
     return "\n".join(lines) + "\n"
 

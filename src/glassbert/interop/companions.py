@@ -1,6 +1,6 @@
 """Files of a model folder beside its network: what sentence-transformers, a task or an objective keeps there.
 
-They are kept as bytes, so that a loaded model needs its folder no longer, and written again with it.
+They are kept as bytes, so that a loaded model no longer needs its folder, and are saved with the model.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _NAMES = (
     OBJECTIVE_WEIGHTS,
 )
 # A model that is stored as int8 has a quarter of the bytes; one that an objective trained beside it has not.
-_MOST_TIMES = 8
+_MAX_SIZE_RATIO = 8
 
 Companions = Mapping[str, bytes]
 """The bytes of each file by its path within the folder."""
@@ -39,7 +39,7 @@ def read_companions(folder: str | Path) -> Companions:
     folder = Path(folder)
     paths = [folder / name for name in _NAMES]
     own = (path for path in folder.glob("*.safetensors") if path.name not in _NAMES)
-    max_bytes = _MOST_TIMES * sum(path.stat().st_size for path in own)
+    max_bytes = _MAX_SIZE_RATIO * sum(path.stat().st_size for path in own)
     for name in further_models(read_json(folder / "run.json") if (folder / "run.json").is_file() else {}):
         paths += sorted((folder / name).glob("*"))
     return {path.relative_to(folder).as_posix(): _read(path, max_bytes) for path in paths if path.is_file()}
@@ -52,8 +52,8 @@ def _read(path: Path, max_bytes: int) -> bytes:
     SafetensorsFile(path)
     if path.stat().st_size > max_bytes:
         raise ModelError(
-            f"{path}: {path.stat().st_size:,} bytes, more than {_MOST_TIMES} times the weights of the model; "
-            "it belongs to another one, remove it or copy the right one"
+            f"{path}: {path.stat().st_size:,} bytes, more than {_MAX_SIZE_RATIO} times the weights of the "
+            "model; it belongs to another one, remove it or copy the right one"
         )
     return path.read_bytes()
 

@@ -26,7 +26,7 @@ def compressed(family: Family[Any], network: Network) -> tuple[dict[str, Tensor]
     for name in family.to_file(weights, network.config):
         del tensors[name]
         tensors |= compress(name, exact[name])
-    # Whoever loads the file computes in float32: what is stored in half precision is only stored so.
+    # A loaded model computes in float32: half precision is only for storage.
     config = family.write_config(network.config, "float32")
     config[QUANTISATION] = description(
         ["lm_head"] if family.is_translator else _heads(family, network, blocks)

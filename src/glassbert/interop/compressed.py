@@ -1,7 +1,7 @@
 """Weights of 8 bits in files, laid out as compressed-tensors has them, which `transformers` reads with it.
 
 A matrix X.weight holds whole numbers, (N, K), and X.weight_scale the step of each row, (N, 1). config.json
-says so in `quantization_config`; without that entry, other programs would take the numbers for weights.
+says so in `quantization_config`; without that entry, other programs would read the numbers as weights.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _SCALE = "_scale"
 _LARGEST = 127
 _METHOD, _FORMATS = "compressed-tensors", ("int-quantized", "naive-quantized")
 _STRATEGIES = ("channel", "tensor")
-# What a quantised weight says of itself, and what we read.
+# The description of quantised weights that we read.
 _WEIGHTS = {"num_bits": 8, "type": "int", "symmetric": True}
 
 
@@ -75,7 +75,7 @@ def check_description(found: Any, source: str) -> None:
 
 
 def expand(tensors: Mapping[str, Tensor], folder: str) -> dict[str, Tensor]:
-    """Return the numbers that 8-bit weights and their scales stand for.
+    """Return the numbers that 8-bit weights and their scales represent.
 
     Args:
         folder: Where they are from, for messages.

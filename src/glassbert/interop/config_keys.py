@@ -7,6 +7,7 @@ from typing import Any
 
 from glassbert.errors import ModelError
 from glassbert.interop.names import misspelt
+from glassbert.sentence import Sentence
 from glassbert.typed import shown
 
 QUANTISATION = "quantization_config"
@@ -17,7 +18,7 @@ _LONGEST = 100
 
 @dataclass(frozen=True)
 class KeyRules:
-    """What a family makes of the keys of a config.json."""
+    """How a family treats the keys of a config.json."""
 
     read: Collection[str]
     """Keys whose values are used."""
@@ -31,7 +32,7 @@ class KeyRules:
 
         Args:
             source: The file's name, for messages.
-            is_foreign: Whether others wrote the file: they add keys of their own. We do not.
+            is_foreign: Whether others wrote the file: they may add keys of their own.
         """
         unknown = []
         for key, value in data.items():
@@ -46,7 +47,11 @@ class KeyRules:
         if not unknown:
             return ()
         return (
-            f"unknown keys of {Path(source).name} ignored: {', '.join(shown(key)[1:-1] for key in unknown)}",
+            Sentence(
+                "unknown keys of {file} ignored: {names}",
+                file=Path(source).name,
+                names=", ".join(shown(key)[1:-1] for key in unknown),
+            ),
         )
 
     def _check_unknown(self, key: str, source: str, is_foreign: bool) -> None:

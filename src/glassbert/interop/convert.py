@@ -27,7 +27,7 @@ def convert(
     dtype: str | None = None,
     overwrite: bool = False,
 ) -> LoadReport:
-    """Rewrite a model; return what became of its tensors.
+    """Rewrite a model; return what was done with its tensors.
 
     Args:
         source: A folder with safetensors, with pytorch_model.bin, or with Google's bert_model.ckpt files.
@@ -52,7 +52,9 @@ def convert(
     companions = read_companions(found.path)
     if to == "onnx":
         if not isinstance(network, Bert) or not isinstance(tokenizer, Tokenizer):
-            raise ModelError(f"{source} is a translator, which ONNX does not get; use ctranslate2 instead")
+            raise ModelError(
+                f"{source} is a translator, which is not exported to ONNX; use ctranslate2 instead"
+            )
         from glassbert.interop.onnx_export import export_onnx
 
         with new_folder(Path(out), overwrite=overwrite) as folder:

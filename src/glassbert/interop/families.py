@@ -16,7 +16,7 @@ BERT = BertFamily()
 MARIAN = MarianFamily()
 OWN = OwnFamily()
 FAMILIES: tuple[Family[Any], ...] = (MARIAN, OWN, BERT)
-"""In the order in which they are asked: a form that `transformers` reads before our own, BERT last."""
+"""In the order in which they are tried: a form that `transformers` reads before our own, BERT last."""
 
 
 def family_of(data: Mapping[str, Any]) -> Family[Any]:

@@ -1,4 +1,4 @@
-"""What a family of models has to say: how its config.json and its tensors are spelled, and its network.
+"""What a family of models defines: how its config.json and its tensors are named, and its network.
 
 Importing a family does not import torch: the names and the config alone are enough to count parameters.
 """
@@ -30,7 +30,7 @@ class NamedTensors:
 
 
 class Family(Protocol[C]):
-    """A family of models: one way to spell a folder."""
+    """A family of models: one format of model folders."""
 
     name: str
     """What messages call a model of it, with the article."""
@@ -70,7 +70,7 @@ class Family(Protocol[C]):
         """
 
     def is_buffer(self, name: str) -> bool:
-        """Return whether a tensor of a file is no weight."""
+        """Return whether a tensor of a file is not a weight."""
 
     def from_file(self, tensors: "Mapping[str, Tensor]", config: C) -> NamedTensors:
         """Return the tensors of a file as our network has them; two copies of one must agree."""

@@ -24,6 +24,7 @@ from glassbert.model.init import Network
 from glassbert.model.lstm import Lstm
 from glassbert.model.seq2seq import Transformer
 from glassbert.model_names import model_folder
+from glassbert.sentence import Sentence
 from glassbert.storage import read_json, write_atomically, write_json
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
 from glassbert.text.wordpiece.tokenizer import Tokenizer
@@ -47,7 +48,7 @@ class ModelFolder(ABC):
         `EncoderFolder.open` refuses translators, `TranslatorFolder.open` refuses what does not translate.
 
         Args:
-            may_unpickle: Also read pytorch_model.bin. Only `convert`, which a user runs knowingly, says so.
+            may_unpickle: Also read pytorch_model.bin. Only `convert`, which a user runs knowingly, allows it.
         """
         stored = find_stored(model_folder(name), may_unpickle=may_unpickle)
         family = family_of(stored.config)
@@ -63,7 +64,7 @@ class ModelFolder(ABC):
 
     @cached_property
     def run(self) -> dict[str, Any]:
-        """What run.json says of how the model came to be, its task above all; empty if there is none."""
+        """The content of run.json: how the model was made, and its task; empty if there is none."""
         path = self.path / "run.json"
         run = read_json(path) if path.exists() else {}
         for name in ("task", "recipe"):
@@ -85,7 +86,7 @@ class ModelFolder(ABC):
 
     @property
     def config_notes(self) -> tuple[str, ...]:
-        """What the user should know of config.json."""
+        """What the user should know about config.json."""
         return self._read_config[1]
 
     @cached_property
@@ -136,7 +137,7 @@ class EncoderFolder(ModelFolder):
         wanted = config if head is None else _with_head(config, head, tuple(labels), problem_type)
         stored = self._tensors(config)
         if wanted.labels != config.labels:
-            # Weights for other labels are of no use, even where there happen to be as many.
+            # Weights for other labels are useless, even if there happen to be as many.
             state = {name: tensor for name, tensor in stored.state.items() if not name.startswith("labels.")}
             stored = replace(stored, state=state)
         fresh = PARTS if wanted != config else ()
@@ -175,11 +176,16 @@ class TranslatorFolder(ModelFolder):
 
 
 def check_rows(folder: str | Path, num_pieces: int, num_rows: int, *, may_have_spare: bool = True) -> None:
-    """Refuse a vocabulary that has more pieces than the network has rows, or, if so asked, fewer."""
+    """Refuse a vocabulary with more pieces than the network has rows or, on request, with fewer."""
     if num_pieces > num_rows or (num_pieces < num_rows and not may_have_spare):
         raise ModelError(
-            f"{folder}: the vocabulary has {num_pieces} pieces, but the model has {num_rows} rows; use the "
-            "vocabulary that the model was trained with"
+            Sentence(
+                "{folder}: the vocabulary has {num_pieces} pieces, but the model has {num_rows} rows; use "
+                "the vocabulary that the model was trained with",
+                folder=folder,
+                num_pieces=num_pieces,
+                num_rows=num_rows,
+            )
         )
 
 
@@ -195,7 +201,7 @@ def write_model(
 
     Args:
         dtype: How to store the numbers.
-        run: What run.json says of how the model came to be.
+        run: The content of run.json: how the model was made.
     """
     folder = Path(folder)
     write_network(network, folder, dtype=dtype)

@@ -2,7 +2,8 @@
 
 They differ in one thing only. The published position vectors have sines and cosines in turn; Marian has all
 sines in the first half and all cosines in the second. That is another order of the same features, and nothing
-else in the network minds their order, so every weight that reads or writes them is reordered on the way.
+else in the network depends on their order, so every weight that reads or writes them is reordered in
+conversion.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from glassbert.model.seq2seq import Transformer
 
-# Ours, theirs; `{}` stands for the number of a block.
+# Ours, theirs; `{}` is the number of a block.
 _STACKS = (("encoder.blocks.{}", "model.encoder.layers.{}"), ("decoder.blocks.{}", "model.decoder.layers.{}"))
 _ATTENTIONS = (("attention", "self_attn"), ("cross_attention", "encoder_attn"))
 _PROJECTIONS = (("query", "q_proj"), ("key", "k_proj"), ("value", "v_proj"), ("output", "out_proj"))

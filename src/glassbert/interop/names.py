@@ -13,7 +13,7 @@ def translated(name: str, modules: Mapping[str, str], tensors: Mapping[str, str]
     """Return another name of a tensor, or None for a name that is in no table.
 
     Args:
-        modules: Names without the last word, which is weight or bias; `{}` stands for the number of a block.
+        modules: Names without the last word, which is weight or bias; `{}` is the number of a block.
         tensors: Whole names.
     """
     if name in tensors:

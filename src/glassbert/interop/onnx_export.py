@@ -1,4 +1,4 @@
-"""Export of a BERT to ONNX: a file that other programs run without torch, checked before it stays."""
+"""Export of a BERT to ONNX: a file that other programs run without torch, checked after it is written."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -114,8 +114,11 @@ def _checked(network: Bert, path: Path, pooling: Pooling | None) -> str:
     expected = _expected(network, ids, mask, segments, pooling)
     apart = 0.0
     for name, value in found.items():
+        if not np.isfinite(expected[name]).all():
+            raise ModelError(f"{name} of the model is not finite; its weights are damaged, use another")
         got = value[mask.astype(bool)] if value.shape[:2] == mask.shape else value
-        apart = max(apart, float(np.abs(got - expected[name]).max()) / max(1.0, float(np.abs(got).max())))
+        distance = float(np.abs(got - expected[name]).max()) / max(1.0, float(np.abs(got).max()))
+        apart = float(np.maximum(apart, distance))  # NaN stays
     if not apart <= TOLERANCE:
         raise ModelError(
             f"onnxruntime computes other numbers than we do, by {apart:.1e}; nothing was written"

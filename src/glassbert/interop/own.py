@@ -1,4 +1,4 @@
-"""Our own form of translators that nobody else computes: our names, and the fields of our config."""
+"""Our own format, for translators that no other library computes: our names, and the fields of our config."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields

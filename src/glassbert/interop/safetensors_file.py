@@ -1,4 +1,4 @@
-"""Read a safetensors file: its header through the door for JSON, its tensors where they are asked for.
+"""Read a safetensors file: its header by our JSON parser, its tensors on demand.
 
 The file is 8 bytes, the length of the header; the header, JSON that gives each tensor's type, shape and
 place; and the numbers. Nothing is mapped into memory, so a file that changes while it is read is an error.
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from glassbert.errors import ModelError
 from glassbert.open_files import PartsFile
-from glassbert.parsing import FormatError, parse_json
+from glassbert.parsing import MAX_PARTS, FormatError, parse_json
 from glassbert.typed import shown
 
 _MAX_HEADER = 100_000_000
@@ -67,7 +67,7 @@ class SafetensorsFile(Mapping[str, Tensor]):
                 raise self._damaged(f"tensors overlap or leave a gap at byte {end}")
             end = place.stop
         if self._start + end != self._file.size:
-            raise self._damaged(f"{self._start + end:,} bytes are announced, {self._file.size:,} are there")
+            raise self._damaged(f"{self._start + end:,} bytes announced, the file has {self._file.size:,}")
 
     def __getitem__(self, name: str) -> Tensor:
         return self.part(name)
@@ -103,7 +103,7 @@ class SafetensorsFile(Mapping[str, Tensor]):
         if length > min(_MAX_HEADER, self._file.size - 8):
             raise self._damaged(f"a header of {length:,} bytes in a file of {self._file.size:,}")
         try:
-            header = parse_json(bytes(self._file.read(8, length)))
+            header = parse_json(bytes(self._file.read(8, length)), max_parts=MAX_PARTS)
         except FormatError as error:
             raise self._damaged(f"the header is not JSON: {error}") from None
         if not isinstance(header, dict):

@@ -114,7 +114,7 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
     except (KeyError, TypeError):
         raise ModelError(f"{source}: expected a list of modules with type and path") from None
     for _, path in found:
-        if path and Path(path).name != path:
+        if path == ".." or (path and Path(path).name != path):
             raise ModelError(f"{source}: {shown(path)} is not the name of a folder beside it")
     return [(kind, folder / path) for kind, path in found]
 

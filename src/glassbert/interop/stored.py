@@ -1,4 +1,4 @@
-"""Whatever people have, read into one form: the content of config.json and tensors under their file names."""
+"""Models in any file format, as the content of config.json and tensors under their file names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from glassbert.interop.compressed import check_description, expand, is_scale
 from glassbert.interop.config_keys import QUANTISATION
 from glassbert.interop.tf1.bundle import Bundle, find_checkpoint, to_huggingface
 from glassbert.interop.weights import read_pickled_weights, read_shapes, read_weights, weight_files
+from glassbert.sentence import Sentence
 from glassbert.storage import read_json
 
 Kind = Literal["safetensors", "pickle", "tf1"]
@@ -32,7 +33,7 @@ class StoredModel:
     checkpoint: Path | None = None
     """The prefix of the files of a TF1 checkpoint."""
     is_compressed: bool = False
-    """Whether matrices have 8 bits and scales; `tensors` are what they stand for."""
+    """Whether matrices have 8 bits and scales; `tensors` holds the expanded weights."""
 
     @cached_property
     def files(self) -> tuple[Path, ...]:
@@ -83,7 +84,7 @@ def find_stored(folder: str | Path, *, may_unpickle: bool = False) -> StoredMode
     """Find out what kind of model folder this is, and read its config.
 
     Args:
-        may_unpickle: Also open pytorch_model.bin. Only `convert`, which a user runs knowingly, says so.
+        may_unpickle: Also open pytorch_model.bin. Only `convert`, which a user runs knowingly, allows it.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -109,6 +110,7 @@ def find_stored(folder: str | Path, *, may_unpickle: bool = False) -> StoredMode
 
 def _read_tf1(checkpoint: Path) -> tuple[Mapping[str, Tensor], tuple[str, ...]]:
     arrays, skipped = to_huggingface(Bundle(checkpoint))
-    notes = [f"{len(skipped.optimizer)} optimiser variables skipped"] if skipped.optimizer else []
-    notes += [f"unexpected variable {name}, left out" for name in skipped.unexpected]
+    notes = [Sentence("unexpected variable {name}, left out", name=name) for name in skipped.unexpected]
+    if skipped.optimizer:
+        notes.insert(0, Sentence("{count} optimiser variables skipped", count=len(skipped.optimizer)))
     return {name: torch.from_numpy(array) for name, array in arrays.items()}, tuple(notes)

@@ -36,7 +36,7 @@ class Trimmed:
     words: int
     """Distinct words of the text; every one of them is cut as before."""
     dropped: tuple[str, ...]
-    """Pieces that went, in their order."""
+    """Pieces that were dropped, in their order."""
 
     def to_json(self) -> dict[str, Any]:
         """Return what `vocab trim --json` prints."""
@@ -64,7 +64,7 @@ def trim_vocabulary(
         text: Raw text, files or folders: what the model will be used for.
         out: Folder to write.
         form: Of the text; detected when not given.
-        characters: Keep every single character, too, so that few words of other text become [UNK].
+        characters: Also keep every single character, so that few words of other text become [UNK].
         overwrite: Replace what ``out`` holds.
         log: Receives lines for the user.
     """

@@ -85,7 +85,7 @@ def save_tensors(
     try:
         save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path, metadata)
     except SafetensorError as error:
-        if is_disk_full(error):  # the library hides the system's error in one of its own
+        if is_disk_full(error):  # the library wraps the system's error in one of its own
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from None
         raise
     path.chmod(mode)  # the library makes files that only their owner can read
@@ -108,9 +108,16 @@ def read_pickled_weights(path: str | Path) -> dict[str, Tensor]:
     ):
         raise ModelError(f"{path}: expected a mapping of names to tensors")
     for name, tensor in content.items():
-        if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized:
-            raise ModelError(f"{path}: {name} is not a plain tensor (sparse, quantised or without values)")
+        if not _is_plain(tensor):
+            raise ModelError(
+                f"{path}: {name} is not a plain tensor (sparse, nested, quantised or without values)"
+            )
     return content
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    is_dense = tensor.layout == torch.strided and not tensor.is_nested
+    return is_dense and tensor.device.type == "cpu" and not tensor.is_quantized
 
 
 def _shards(folder: Path) -> list[Path]:

@@ -17,7 +17,7 @@ from glassbert.metrics.mixed_text import longest_common_run, mixed_tokens, witho
 
 MeasureName = Literal["squad", "cmrc"]
 Answers = Mapping[str, Sequence[str]]
-"""The accepted answers of each question, by its id; none of them: it has no answer in its context."""
+"""The accepted answers of each question, by its id; an empty list if its context has no answer."""
 
 # Upper bounds, in words or Chinese characters, of the groups by length of answer.
 LENGTHS = (1, 2, 4, 8, 16, 32)

@@ -1,4 +1,4 @@
-"""What simple methods score on the rows that a model is measured on: is the model worth its cost?"""
+"""Scores of simple methods on the same rows as a model's: is the model worth its cost?"""
 
 import math
 from collections.abc import Mapping
@@ -32,17 +32,17 @@ class Baselines:
 
     @property
     def verdict(self) -> str:
-        """In a few words, whether the model is worth its cost."""
+        """Whether the model is worth its cost, in a few words."""
         gain = self.model - self.best
         if gain <= 0:
             return "not worth its cost"
-        # Half the width of a 68% interval of a share near a half: less may be chance.
+        # Half the width of a 68% interval of a share near one half: a smaller difference may be chance.
         if gain < 0.5 / math.sqrt(max(1, self.rows)):
             return "no clear gain"
         return f"better by {gain:.4f}"
 
     def sentence(self) -> str:
-        """Say in one line what each method scores."""
+        """Return one line with the score of each method."""
         scores = [f"{_WORDS.get(name, name)} {value:.4f}" for name, value in self.scores.items()]
         return (
             f"{self.metric} on {self.rows:,} dev rows: {', '.join(scores)}, this model {self.model:.4f}: "

@@ -1,4 +1,4 @@
-"""A student beside its teacher: what it keeps of the score, how often both agree, what it saves."""
+"""A student compared with its teacher: the score it keeps, how often both agree, what it saves."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -70,7 +70,7 @@ class Comparison:
         return rows
 
     def sentence(self) -> str:
-        """Say in one line what the student keeps and what it saves."""
+        """Return one line on what the student keeps and saves."""
         kept = ""
         if self.kept is not None:
             kept = (

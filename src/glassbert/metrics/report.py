@@ -1,4 +1,4 @@
-"""What every report of metrics has in common, also one that a task from outside makes."""
+"""What every report of metrics has in common, including those of tasks from outside."""
 
 from typing import Any, Protocol
 

@@ -32,7 +32,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class ClassThreshold:
-    """The threshold of a class; None if no score meets the wish."""
+    """The threshold of a class; None if no score reaches what is wanted."""
 
     label: str
     support: int
@@ -116,12 +116,12 @@ def threshold_for(
 ) -> Threshold | None:
     """Return the threshold with the most recall at the wanted precision, or the most precision at the recall.
 
-    Without a wish it is the one with the best F1; of equals, the highest. None if nothing is right or no
-    threshold meets the wish. With the confidence of guesses as scores, ``precision`` is the accuracy that a
-    model should have on what it answers. A threshold lies halfway between the lowest score that it accepts
-    and the next one, so that rounding moves no score to the other side.
+    If neither is given, it is the one with the best F1; of equals, the highest. None if nothing is right or
+    no threshold reaches what is wanted. With the confidence of guesses as scores, ``precision`` is the
+    accuracy that a model should have on what it answers. A threshold lies halfway between the lowest score
+    that it accepts and the next one, so that rounding moves no score to the other side.
     """
-    assert precision is None or recall is None, "wish for one of both"
+    assert precision is None or recall is None, "give precision or recall, not both"
     if not is_right.any():
         return None
     curve = threshold_curve(scores, is_right)
@@ -173,7 +173,7 @@ def acceptance(
         scores: The probability of each class, (N, C).
         is_gold: Whether an example has the class, (N, C).
         has_one_label: Whether an example has exactly one class; there is no curve otherwise.
-        max_points: Points of the curve at most; more cannot be told apart in a plot.
+        max_points: Points of the curve at most; more cannot be distinguished in a plot.
     """
     curve = None
     if has_one_label:

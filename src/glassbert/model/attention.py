@@ -1,4 +1,4 @@
-"""Multi-head attention over packed tokens: the weights here, the ways to attend in `kernels`.
+"""Multi-head attention over packed tokens: the weights; `kernels` holds the ways to attend.
 
 Legend: T query tokens, S memory tokens, D hidden size.
 """
@@ -62,13 +62,13 @@ class Attention(nn.Module):
         dropout = self.probs_dropout if self.training else 0.0
         spec = Spec(layout, memory_layout, self.num_heads, self.is_causal or is_causal, dropout, tap)
         context = choose_kernel(q, spec)(q, k, v, spec)
-        del q, k, v  # without gradients, what comes next can take their place in memory
+        del q, k, v  # without gradients, what follows can reuse their memory
         if tap:
             context = tap("context", context)
         return add_projection(residual, self.output, context, dropout=self.output_dropout, tap=tap)
 
     def keys_and_values(self, memory: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what ``memory``, (S, D), offers to queries of later steps, (S, D) each."""
+        """Return the keys and values of ``memory``, (S, D), for queries of later steps, (S, D) each."""
         memory = self.key.prepare(memory)
         k, v = self.key(memory), self.value(memory)
         return (rotate(k, positions, self.num_heads) if self.is_rotary else k), v

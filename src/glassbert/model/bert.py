@@ -44,7 +44,7 @@ class Encoder(Stack):
             tap.show_layout(batch.layout)
         embed = self.embeddings
         return self.run(
-            embed(batch, within(tap, "emb")),  # without a name: free once the first block has read them
+            embed(batch, within(tap, "emb")),  # unnamed: freed once the first block has read them
             batch.layout,
             only=chosen,
             is_causal=is_causal,

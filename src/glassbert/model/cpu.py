@@ -1,4 +1,4 @@
-"""How wide the CPU computes: some ways to do the same work pay only with wide vectors, others without."""
+"""The vector width of the CPU: some kernels pay off only with wide vectors, others only with narrow ones."""
 
 from functools import cache
 

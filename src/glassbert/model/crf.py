@@ -65,7 +65,7 @@ def log_partition(emissions: Tensor, chains: Chains, transitions: Tensor) -> Ten
     """
     starts, border = chains.layout.starts.to(emissions.device), emissions.size(1)
     inner = transitions[:border, :border]
-    # The borders of a run that is cut out of its text have no say.
+    # The borders of a run that is cut out of its text do not count.
     first = transitions[border, :border] * chains.has_start[:, None]  # (B, C)
     last = transitions[:border, border] * chains.has_end[:, None]
     lengths = chains.layout.lengths
@@ -77,7 +77,7 @@ def log_partition(emissions: Tensor, chains: Chains, transitions: Tensor) -> Ten
         steps = totals[:num_running, :, None] + inner  # (running, tag before, next tag)
         totals = steps.logsumexp(dim=1) + emissions[starts[:num_running] + piece]
     ended.append(totals)
-    # The shortest have left first: turned around, the order is that of the chains.
+    # The shortest chains ended first: reversed, the order is that of the chains.
     return (torch.cat(ended[::-1]) + last).logsumexp(dim=-1).sum()
 
 

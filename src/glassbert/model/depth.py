@@ -8,14 +8,14 @@ from torch import Tensor, nn
 from glassbert.model.block import Block
 
 FLOPS_PER_WEIGHT = 6.0
-"""Operations of training for each weight and token: two going forward, twice that going back."""
+"""Operations of training for each weight and token: two in the forward pass, four in the backward pass."""
 
 
 class Layered(Protocol):
     """A network that names its layers."""
 
     def layers(self) -> Sequence[nn.Module]:
-        """Return the embeddings, then the blocks in the order of computation; heads are none of them."""
+        """Return the embeddings, then the blocks in the order of computation, without heads."""
 
 
 def depth_of(network: Layered, parameter: Tensor) -> int:

@@ -22,7 +22,7 @@ class Table(nn.Embedding):
     def reset_parameters(self) -> None:
         """Draw values, unless the table is built to have none.
 
-        Asked for random numbers without a place for them, torch loads its compiler: a second at each start.
+        Drawing random numbers on the meta device makes torch load its compiler: a second at each start.
         """
         if not self.weight.is_meta:
             super().reset_parameters()
@@ -88,7 +88,7 @@ class Embeddings(nn.Module):
 
 
 def _sum(vectors: list[Tensor]) -> Tensor:
-    """Add up tensors and leave them as they are; only the first addition needs new memory."""
+    """Return the sum of tensors without changing them; only the first addition needs new memory."""
     if len(vectors) == 1:
         return vectors[0]
     total = vectors[0] + vectors[1]

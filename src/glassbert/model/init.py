@@ -26,7 +26,7 @@ def without_values(network_class: type[N], config: Any) -> N:
     """Return a network whose tensors have shapes and no values."""
     with torch.device("meta"):
         network = network_class(config)
-    network.float()  # whatever type of numbers is torch's default now
+    network.float()  # whatever torch's default dtype is now
     return network
 
 
@@ -61,7 +61,7 @@ def materialised(
 
 
 def _check_memory(network: nn.Module) -> None:
-    """Refuse a network that no memory of this machine can hold, before any of it is taken."""
+    """Refuse a network that does not fit into this machine's memory, before any is allocated."""
     needed = sum(parameter.numel() for parameter in network.parameters()) * _BYTES
     if os.name == "posix" and needed > (there := os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")):
         raise UserError(
@@ -88,7 +88,7 @@ def new_lstm(config: LstmConfig, *, seed: int) -> Lstm:
 
 
 def tied_names(network: nn.Module) -> dict[str, str]:
-    """Return the name of every tensor that is another's too, with the name of that other."""
+    """Return the name of every shared tensor, with the name under which it is stored."""
     first: dict[Tensor, str] = {}
     tied: dict[str, str] = {}
     for name, parameter in network.named_parameters(remove_duplicate=False):
@@ -106,7 +106,7 @@ def _initialise(network: Network, generator: torch.Generator) -> None:
 
 
 def initialise(model: nn.Module, std: float, generator: torch.Generator) -> None:
-    """Set the weights as BERT does: a normal cut at two deviations; biases zero; LayerNorm 1 and 0."""
+    """Set the weights as BERT does: normal, cut at two deviations; biases zero; LayerNorm 1 and 0."""
     done: set[Tensor] = set()  # a tied matrix is drawn once, so the head does not change the encoder
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Embedding) and module.weight not in done:

@@ -97,8 +97,8 @@ def varlen(q: Tensor, k: Tensor, v: Tensor, spec: Spec) -> Tensor:
 def in_place(q: Tensor, k: Tensor, v: Tensor, spec: Spec) -> Tensor:
     """Call torch's fused attention without gradients; overwrites ``q`` unless all sequences fit one call.
 
-    The rows of the last sequences were computed last and are still in the cache, so these come first. When
-    their queries have been used, no place is better for the result.
+    The rows of the last sequences were computed last and are still in the cache, so these come first. Once
+    their queries have been used, the result goes in their place.
     """
     for x in (q, k, v):
         assert (x.is_contiguous(), x.storage_offset()) == (True, 0), "expected all of a product's result"
@@ -197,7 +197,7 @@ def _borders(lengths: tuple[int, ...], device: torch.device) -> Tensor:
 
 
 class _Heads(NamedTuple):
-    """Where sequences of one length lie in packed tokens, and how to see them as (B, N, length, H)."""
+    """Where sequences of one length lie in packed tokens, and how to view them as (B, N, length, H)."""
 
     size: tuple[int, int, int, int]
     stride: tuple[int, int, int, int]
@@ -231,7 +231,7 @@ def _portions(
 
     Args:
         multiple_of: Round the number of keys up to a multiple of this by reading into the next sequence,
-            masked, so nothing is copied, but for the last sequences, which have too few rows behind them. The
+            masked, so nothing is copied except the last sequences, which have too few rows behind them. The
             number of keys then depends on a sequence's length alone, and so does the order in which they are
             added up. Numbers are taken to be finite: a mask does not hide NaN.
     """

@@ -38,7 +38,7 @@ class Layout:
         if not self.lengths:
             raise UserError("a batch of no sequences; expected at least one")
         if min(self.lengths) < 1:
-            # Attention over nothing has no answer: the softmax of an empty row is undefined.
+            # Attention over nothing is undefined, as is the softmax of an empty row.
             raise UserError(f"sequence {self.lengths.index(min(self.lengths))} of the batch has no tokens")
 
     @property

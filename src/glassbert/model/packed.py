@@ -31,7 +31,7 @@ class Tokens(Protocol):
 
     @property
     def segments(self) -> Sequence[int] | NDArray[Any]:
-        """0 for each token of the first text, 1 for those of the second."""
+        """0 for tokens of the first text, 1 for those of the second."""
 
 
 T = TypeVar("T", bound=Tokens)
@@ -115,7 +115,7 @@ def batches_by_length(
 
 
 def pack(sequences: Sequence[Tokens], device: torch.device | None = None) -> Batch:
-    """Return ``sequences`` as one batch, (T,), one behind the other."""
+    """Return ``sequences`` concatenated as one batch, (T,)."""
     layout = Layout(tuple(len(sequence.ids) for sequence in sequences))
     ids, segments = (
         torch.from_numpy(np.concatenate(parts)).to(device, torch.int64)

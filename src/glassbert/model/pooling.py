@@ -20,7 +20,7 @@ class Pooling:
     """How a text's vector is made of its tokens' vectors."""
 
     modes: tuple[PoolingMode, ...] = ("mean",)
-    """Several are joined end to end."""
+    """Vectors of several modes are concatenated."""
     should_normalise: bool = False
     """Scale each vector to length 1."""
 

@@ -6,7 +6,7 @@ from torch import Tensor
 from glassbert.errors import ModelError
 
 SMALLEST = 1e-30
-"""What is smaller counts as zero; its inverse is still a number."""
+"""Smaller numbers count as zero; the inverse of this one is still finite."""
 
 
 def quantised_rows(weight: Tensor, largest: int) -> tuple[Tensor, Tensor]:

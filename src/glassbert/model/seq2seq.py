@@ -172,7 +172,7 @@ def rectangle(x: Tensor, layout: Layout) -> Tensor:
 
     Every step of decoding reads the same source, so a rectangle is better than runs of equal lengths; in a
     batch sorted by length it has little padding. The longest is rounded up: the keys of a sequence are then
-    added up in the same order, whatever stands beside it.
+    added up in the same order, whatever else is in the batch.
     """
     filled = x.new_zeros(len(layout.lengths), in_whole_vectors(layout.max_length), x.size(1))
     filled[layout.owners.to(x.device), layout.positions.to(x.device)] = x

@@ -14,7 +14,7 @@ from glassbert.model.tap import Tap, within
 
 
 class Stack(nn.Module):
-    """Blocks on top of each other, with a last LayerNorm where the blocks have theirs in front."""
+    """A stack of blocks, with a last LayerNorm if the blocks are pre-norm."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A shallower network: a choice of another's blocks, and how to choose them before anything is trained."""
+"""A shallower network: some blocks of another, and how to choose them before training."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,12 +9,12 @@ from glassbert.errors import UserError
 from glassbert.model.bert import Bert
 from glassbert.model.init import materialised
 
-MOST_CHOICES = 60
+MAX_CHOICES = 60
 """Up to this many choices all are tried; beyond it, blocks are dropped one by one, the least needed first."""
 _BLOCKS = "encoder.blocks."
 
 Cost = Callable[[tuple[int, ...]], float]
-"""What a choice of blocks loses; the lower, the better."""
+"""The loss of a choice of blocks; lower is better."""
 
 
 def with_blocks(network: Bert, keep: Sequence[int]) -> Bert:
@@ -36,7 +36,7 @@ def with_blocks(network: Bert, keep: Sequence[int]) -> Bert:
 def parsed_keep(text: str, num_blocks: int) -> tuple[int, ...]:
     """Return the blocks that a text such as `0,2,5` names, counted from 0."""
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdecimal() for part in parts):
+    if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
         raise UserError(f"keep={text[:40]!r}; expected auto, or blocks counted from 0, such as 0,2,5")
     keep = tuple(map(int, parts))
     if any(block >= num_blocks for block in keep):
@@ -65,7 +65,7 @@ def check_number(num_kept: int, num_blocks: int) -> None:
 def chosen_blocks(num_blocks: int, num_kept: int, cost: Cost) -> tuple[int, ...]:
     """Return the ``num_kept`` blocks that cost the least, the last one always among them."""
     last = num_blocks - 1
-    if comb(last, num_kept - 1) <= MOST_CHOICES:
+    if comb(last, num_kept - 1) <= MAX_CHOICES:
         choices = [(*others, last) for others in combinations(range(last), num_kept - 1)]
         return min(choices, key=cost)
     keep = tuple(range(num_blocks))

@@ -48,7 +48,7 @@ def within(tap: Tap | None, scope: str) -> Tap | None:
 
 
 def shown(value: Tensor, tap: Tap | None, name: str) -> Tensor:
-    """Return ``value``, or what a tap makes of it."""
+    """Return ``value``, or what the tap replaces it with."""
     return tap(name, value) if tap else value
 
 

@@ -1,6 +1,6 @@
-"""What others may have set in torch: our results do not depend on it.
+"""Make results independent of what a caller has set in torch.
 
-The default type of numbers needs no care here: every tensor of ours names its own.
+The default dtype does not matter: all of our tensors name theirs.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def in_own_state(function: Callable[P, R]) -> Callable[P, R]:
+def with_own_torch_state(function: Callable[P, R]) -> Callable[P, R]:
     """Run ``function`` without the autocast, default device, inference mode and grad mode of its caller."""
 
     @wraps(function)

@@ -9,8 +9,8 @@ from glassbert.config import PRESETS, TRANSLATOR_PRESETS, BertConfig
 from glassbert.errors import UserError
 from glassbert.glassbox.accounting import Accounting, params, params_of_shape
 from glassbert.glassbox.accounting_json import accounting_json
-from glassbert.glassbox.accounting_notes import Language
 from glassbert.page import scripts
+from glassbert.sentence import Language, Sentence
 
 CHANGEABLE = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size")
 """Fields of the shape that the page has sliders for."""
@@ -41,6 +41,6 @@ def accounting_for_page(
 
 def _changed(found: Accounting, changes: Mapping[str, int], language: Language) -> Accounting:
     if not isinstance(found.config, BertConfig):
-        raise UserError("only the shape of a BERT can be changed here; choose one of its presets")
+        raise UserError(Sentence("only the shape of a BERT can be changed here; choose one of its presets"))
     shape = replace(found.config, **changes)  # type: ignore[arg-type]
     return params_of_shape(shape, language=language)

@@ -1,4 +1,4 @@
-"""What the model says of a text: places where it answers, each with bars to draw."""
+"""The model's answers to a text: the places where it answers, each with bars to draw."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The page's app: the built files, and what they ask of the model. Everything lies below a random token."""
+"""The page's app: the built files, and their questions to the model. Everything lies below a random token."""
 
 import asyncio
 import hashlib
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
@@ -25,7 +24,9 @@ from glassbert.page.refusals import PAGE, problem_of
 from glassbert.page.run_folder import RunFolder, SavedRequest, run_events
 from glassbert.page.work import Work, events_of
 from glassbert.page.workbench import Workbench, health_of
+from glassbert.sentence import Sentence
 from glassbert.serve.http.body import decode, read_body
+from glassbert.serve.http.encode import encoded
 from glassbert.serve.http.keys import Hosts, Keys
 from glassbert.serve.http.log import Log
 from glassbert.serve.http.problems import Problem, unavailable
@@ -40,7 +41,7 @@ NO_MODEL: Mapping[str, Any] = {
     "version": __version__,
     "kind": "run",
     "config": {},
-    "examples": {language: {"text": "", "pair": None} for language in ("en", "zh")},
+    "examples": {language: {"text": "", "other": "", "pair": None} for language in ("en", "zh")},
     "other": None,
     "data": None,
     "limits": {"characters": MAX_CHARACTERS, "tokens": 0},
@@ -80,7 +81,7 @@ class Damage(NamedTuple):
     """A model that cannot be loaded, and why."""
 
     source: str
-    reason: str
+    reason: Sentence
 
 
 class Page:
@@ -107,7 +108,7 @@ class Page:
         self.is_closing = False
         self.token = token or secrets.token_urlsafe(TOKEN_BYTES)
         self.files: Mapping[str, PageFile] = read_page()
-        # One thread: the model is asked one thing at a time, and what nobody waits for is never begun.
+        # One thread: the model does one thing at a time, and work that nobody waits for is never started.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="page")
         self._posts: dict[str, Callable[[bytes], Callable[[], Any]]] = {
             "api/trace": self._trace,
@@ -136,13 +137,15 @@ class Page:
         ]
 
     def close(self) -> None:
-        """End the model's thread; what has not begun never does."""
+        """End the model's thread; work that has not started never does."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     @property
     def _model(self) -> Workbench:
         if self.workbench is None and self.damage is not None:
-            raise Problem(422, "Validation", f"{self.damage.reason}; Health says more")
+            raise Problem(
+                422, "Validation", Sentence("{reason}; Health says more", reason=self.damage.reason)
+            )
         if self.workbench is None or self.is_closing:
             raise unavailable("the model is not loaded yet; ask again in a moment", seconds=1)
         return self.workbench
@@ -173,7 +176,7 @@ class Page:
             await _json(await work.result(receive))(scope, receive, send)
 
     def _admit(self, scope: Scope, headers: Mapping[str, str]) -> None:
-        given = scope["path"].split("/")[1]
+        given = f"{scope['path']}/".split("/")[1]  # the path of OPTIONS * has no slash
         if not secrets.compare_digest(given.encode(), self.token.encode()):
             raise Problem(403, "Unauthorized", "expected the token that `glassbert open` printed last")
         origin = headers.get("origin")
@@ -235,7 +238,7 @@ class Page:
         return show
 
     def _about(self) -> dict[str, Any]:
-        """Return what the page must know first; a run that saved nothing yet has no model to speak of."""
+        """Return what the page must know first; a run that has saved nothing yet has no model."""
         if self.run is None:
             return self._model.meta()
         newest = self.run.newest_model()
@@ -299,14 +302,14 @@ class Page:
         return Response(found.content, media_type=found.media_type, headers=headers)
 
 
-def shelled(page: Page, log: Log) -> App:
-    """Return the page inside the shell that every server of ours has."""
+def in_shell(page: Page, log: Log) -> App:
+    """Return the page inside the shell that all of our servers have."""
     hosts = Hosts.allowed("127.0.0.1")
     return Shell(page, keys=Keys, hosts=hosts, log=log, dialect_of=lambda path: PAGE)
 
 
 async def _send_events(events: AsyncIterator[bytes], send: Send) -> None:
-    """Send server-sent events as they come."""
+    """Send server-sent events as they arrive."""
     headers = [(b"content-type", EVENTS.encode()), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     async for one in events:
@@ -315,7 +318,7 @@ async def _send_events(events: AsyncIterator[bytes], send: Send) -> None:
 
 
 def _json(value: Any) -> Response:
-    return Response(orjson.dumps(value), media_type="application/json", headers={"cache-control": "no-store"})
+    return Response(encoded(value), media_type="application/json", headers={"cache-control": "no-store"})
 
 
 def _bytes(request: Request, content: bytes) -> Response:

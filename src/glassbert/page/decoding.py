@@ -20,7 +20,8 @@ from glassbert.model.layout import Batch
 from glassbert.model.seq2seq import SequenceToSequence
 from glassbert.page import scripts
 from glassbert.page.answer import TOP, probabilities
-from glassbert.page.limits import check_texts
+from glassbert.page.limits import Whole, check_texts
+from glassbert.sentence import Sentence
 
 TOLERANCE = 1e-4
 """Largest difference of logits that rounding in float32 explains."""
@@ -37,11 +38,11 @@ class DecodeRequest(msgspec.Struct):
     text: str
     target: str | None = None
     """The translation that teacher forcing feeds; the model's own when None."""
-    place: int | None = None
+    place: Whole | None = None
     """Where to force a token, counted in what is written."""
-    forced: int | None = None
+    forced: Whole | None = None
     """The id to force there."""
-    beam_size: int = 4
+    beam_size: Whole = 4
 
 
 def decode_for_page(model: Model | Translator, source: str, asked: DecodeRequest) -> dict[str, Any]:
@@ -88,8 +89,11 @@ def _reference(model: Translator, ids: list[int], target: str | None) -> list[in
     written = [*model.tokenizer.ids_of(target), end]
     if len(written) > model.max_length:
         raise UserError(
-            f"the target has {len(written)} tokens with its end, but the model reads {model.max_length}; "
-            "shorten it"
+            Sentence(
+                "the target has {count} tokens with its end, but the model reads {limit}; shorten it",
+                count=len(written),
+                limit=model.max_length,
+            )
         )
     return written
 

@@ -1,23 +1,42 @@
-"""The first text that the page shows, by what the model is for and by the reader's language."""
+"""The first texts that the page shows, by what the model is for and by the reader's language."""
 
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from glassbert.glassbox.trace.words import Language
 from glassbert.inference.model import Model
 from glassbert.inference.translator import Translator
+from glassbert.sentence import Language
 
-Texts = tuple[str, str | None]
 
-MASKED: dict[Language, Texts] = {
-    "en": ("He was born in the United [MASK].", None),
-    "zh": ("北京是中[MASK]的首都。", None),
+@dataclass(frozen=True)
+class Example:
+    """What a page shows before anything is typed."""
+
+    text: str
+    other: str
+    """What it is compared with."""
+    pair: str | None = None
+
+
+Examples = dict[Language, Example]
+
+MASKED: Examples = {
+    "en": Example("He was born in the United [MASK].", "He was born in New [MASK]."),
+    "zh": Example("北京是中[MASK]的首都。", "东京是日[MASK]的首都。"),
 }
 """Sentences that even a small model completes."""
-QUESTION: dict[Language, Texts] = {
-    "en": ("Where does the cat sit?", "The cat sits on the mat, and the dog sleeps by the door."),
-    "zh": ("猫坐在哪里？", "猫坐在垫子上，狗睡在门边。"),
+QUESTION: Examples = {
+    "en": Example(
+        "Where does the cat sit?",
+        "Where does the dog sleep?",
+        "The cat sits on the mat, and the dog sleeps by the door.",
+    ),
+    "zh": Example("猫坐在哪里？", "狗睡在哪里？", "猫坐在垫子上，狗睡在门边。"),
 }
-PLAIN: dict[Language, Texts] = {"en": ("The cat sat on the mat.", None), "zh": ("猫坐在垫子上。", None)}
+PLAIN: Examples = {
+    "en": Example("The cat sat on the mat.", "The dog sat on the mat."),
+    "zh": Example("猫坐在垫子上。", "狗坐在垫子上。"),
+}
 
 
 def examples_for(model: Model | Translator) -> dict[Language, dict[str, Any]]:
@@ -25,13 +44,13 @@ def examples_for(model: Model | Translator) -> dict[Language, dict[str, Any]]:
 
     A model whose vocabulary lacks Chinese characters gets the English text in both.
     """
-    texts = _texts(model)
-    if not _reads(model, texts["zh"][0]):
-        texts = {**texts, "zh": texts["en"]}
-    return {language: {"text": text, "pair": pair} for language, (text, pair) in texts.items()}
+    examples = _examples(model)
+    if not _reads(model, examples["zh"].text):
+        examples = {**examples, "zh": examples["en"]}
+    return {language: asdict(one) for language, one in examples.items()}
 
 
-def _texts(model: Model | Translator) -> dict[Language, Texts]:
+def _examples(model: Model | Translator) -> Examples:
     if isinstance(model, Translator):
         return PLAIN
     if "mlm" in model.config.parts:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, get_args
 
-from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.catalogue import CATALOGUE
 from glassbert.glassbox.lab.experiment import find, lab
 from glassbert.glassbox.lab.page import drawn
 from glassbert.page import scripts
+from glassbert.sentence import Language
 
 MODEL = "model"
 LANGUAGES: tuple[Language, ...] = get_args(Language)

@@ -1,4 +1,4 @@
-"""The built page: its files, read once into memory. Nothing else of the disk can be asked for."""
+"""The built page: its files, read once into memory. Nothing else on the disk can be requested."""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The gradients of one pass: how strongly the loss pulls at each weight, and the numbers of one weight."""
+"""The gradients of one pass: the size of the gradient of each weight, and the numbers of one weight."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The rows of a user's file: what the model makes of each, the worst first."""
+"""The rows of a user's file with the model's predictions, the worst first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -20,6 +20,7 @@ from glassbert.metrics.mistakes import Mistake
 from glassbert.model.bert import Output
 from glassbert.model.layout import Batch
 from glassbert.progress import each
+from glassbert.sentence import Sentence, in_both
 from glassbert.tasks.registry import task_of_head
 from glassbert.tasks.task import Input, Prediction
 
@@ -28,11 +29,11 @@ MAX_ROWS = 2000
 MAX_PAIRS = 200
 """Sentence pairs that are judged: a translation takes far longer than a label."""
 AT_ONCE = 32
-"""Rows or pairs between two words about the progress."""
+"""Rows or pairs between two reports of progress."""
 MAX_SHOWN = 500
 """Rows that are sent to the page, the worst ones."""
 MAX_BAD = 1_000_000_000
-"""Bad rows are counted, never refused: the page is there to look at a file."""
+"""Bad rows are counted, never refused: the page is for looking at a file."""
 
 
 class LabelledRows:
@@ -51,12 +52,17 @@ class LabelledRows:
                 return self._translated(self.model)
             return self._judged(self.model)
         except UserError as error:
+            if isinstance(error.args[0], Sentence):  # written here: no path in it
+                raise
             raise type(error)(self._place(str(error))) from None
 
     def _judged(self, model: Model) -> dict[str, Any]:
         if "task" not in model.run and task_of_head(model.config.head) is None:
             raise UserError(
-                f"{self.path.name}: this model has no task to judge rows by; open one that was fine-tuned"
+                Sentence(
+                    "{file}: this model has no task to judge rows by; open one that was fine-tuned",
+                    file=self.path.name,
+                )
             )
         task = model.task
         table = read_examples(
@@ -64,7 +70,9 @@ class LabelledRows:
         )
         labelled: Sequence[Any] = [row for row in table.examples if task.is_labelled(row)]
         if not labelled:
-            raise DataError(f"{self.path.name}: no row has a label; the worst cannot be told from the rest")
+            raise DataError(
+                Sentence("{file}: no row has a label; the worst rows cannot be found", file=self.path.name)
+            )
         rows = labelled[:MAX_ROWS]
         inputs = task.inputs(rows, with_targets=True)
         predictions: list[Prediction] = []
@@ -120,7 +128,7 @@ class LabelledRows:
             "wrong": num_wrong,
             "truncated": evaluation.truncated,
             "metrics": dict(evaluation.metrics),
-            "alarm": evaluation.alarm,
+            "alarm": evaluation.alarm and in_both(evaluation.alarm),
         }
 
     def _python(self, row: Example, windows: Sequence[Input]) -> str | None:

@@ -1,6 +1,13 @@
 """How much the page takes at once."""
 
+from typing import Annotated
+
+from msgspec import Meta
+
 from glassbert.page.refusals import Refusal
+
+Whole = Annotated[int, Meta(ge=0, lt=1 << 53)]
+"""A whole number of a request: one that a browser holds exactly."""
 
 MAX_CHARACTERS = 10_000
 

@@ -1,6 +1,6 @@
 """Pre-training on the page: examples of a pasted text, the dice of every token, what the model predicts.
 
-Documents, pairs, masks and labels are made by the code that real runs use; here they are only watched.
+Documents, pairs, masks and labels are made by the code that real runs use; here they are only displayed.
 """
 
 from collections.abc import Mapping
@@ -26,8 +26,9 @@ from glassbert.inference.translator import Translator
 from glassbert.model.layout import Batch
 from glassbert.page import scripts
 from glassbert.page.answer import TOP, probabilities
-from glassbert.page.limits import check_texts
+from glassbert.page.limits import Whole, check_texts
 from glassbert.page.refusals import Refusal
+from glassbert.sentence import Sentence
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.objectives.registry import make_objective
@@ -48,10 +49,10 @@ class PretrainRequest(msgspec.Struct):
     mask_prob: float = 0.8
     random_prob: float = 0.1
     whole_words: bool = False
-    max_length: int = 48
-    seed: int = 0
-    epoch: int = 0
-    example: int = 0
+    max_length: Whole = 48
+    seed: Whole = 0
+    epoch: Whole = 0
+    example: Whole = 0
 
     @property
     def masking(self) -> Masking:
@@ -75,7 +76,7 @@ class _Watched:
     def labelled(
         self, ids: NDArray[np.int64], packing: Packing, moment: Moment
     ) -> tuple[NDArray[np.int64], Mapping[str, Labels]]:
-        """Note what comes in, and let the objective label it."""
+        """Record the input, and let the objective label it."""
         self.given = (ids, packing, moment)
         return self._objective.labelled(ids, packing, moment)
 
@@ -119,7 +120,13 @@ def pretrain_for_page(model: Model | Translator, source: str, asked: PretrainReq
         raise UserError("a translator learns from pairs of sentences, not from hidden tokens")
     check_texts(asked.text)
     if asked.max_length > model.max_length:
-        raise UserError(f"max_length={asked.max_length}; this model reads at most {model.max_length}")
+        raise UserError(
+            Sentence(
+                "max_length={length}; this model reads at most {limit}",
+                length=asked.max_length,
+                limit=model.max_length,
+            )
+        )
     corpus = PastedCorpus.of(asked.text, model.tokenizer, segmenter("rjieba") if asked.whole_words else None)
     if not len(corpus.content.ids):
         raise Refusal("blank", "the text is blank; give at least one word")
@@ -204,7 +211,7 @@ def _pair(
 
 
 def fate_names(fates: NDArray[np.float64], masking: Masking) -> list[str]:
-    """Return what becomes of chosen tokens: mask, random or kept."""
+    """Return what chosen tokens become: mask, random or kept."""
     limits = (masking.mask_prob, masking.mask_prob + masking.random_prob)
     return ["mask" if fate < limits[0] else "random" if fate < limits[1] else "kept" for fate in fates]
 
@@ -237,7 +244,7 @@ def _tokens(model: Model, example: Example, dice: Dice, masking: Masking) -> lis
 def _predictions(
     model: Model, example: Example, dice: Dice, asked: PretrainRequest, source: str
 ) -> dict[str, Any]:
-    """Return what the model says at each chosen place and of the pair; None where it has no such head."""
+    """Return the predictions at each chosen place and for the pair; None where the model has no such head."""
     network, pieces = model.network, model.tokenizer.vocabulary.pieces
     device = next(network.parameters()).device
     ids, segments = example.given
@@ -284,7 +291,7 @@ def predicted(
 
 
 def _draws(example: Example, masker: Masker, masking: Masking) -> dict[str, Any]:
-    """Return how often each token was chosen in many epochs, and what became of the chosen ones."""
+    """Return how often each token was chosen in many epochs, and what the chosen ones became."""
     times = np.zeros(len(example.before), dtype=np.int64)
     kinds = {"mask": 0, "random": 0, "kept": 0}
     for epoch in range(NUM_DRAWS):

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from glassbert.glassbox.trace.words import Language
 from glassbert.page.comparison import Comparison
 from glassbert.page.decoding import DecodeRequest, decode_for_page
 from glassbert.page.pretraining import PretrainRequest, pretrain_for_page
 from glassbert.page.run_examples import masked_examples
 from glassbert.page.run_folder import MovesRequest, RunFolder, SavedRequest
 from glassbert.page.workbench import Workbench
+from glassbert.sentence import Language
 from glassbert.serve.http.problems import Problem
 
 Query = Mapping[str, str]
@@ -38,7 +38,7 @@ class GradientsRequest(msgspec.Struct):
 
 
 class PlainRequest(msgspec.Struct):
-    """A question that says nothing more."""
+    """A question without parameters."""
 
 
 GETS: Mapping[str, Callable[[Workbench, Query], Any]] = {

@@ -3,6 +3,7 @@
 from typing import Any
 
 from glassbert.errors import UserError
+from glassbert.sentence import in_both, said_by
 from glassbert.serve.http.problems import Dialect, Problem
 
 
@@ -31,12 +32,18 @@ def problem_of(error: UserError) -> Problem:
     """Return the answer to a request that ended in an error of its user."""
     if isinstance(error, Refusal):
         return Problem(error.status, "Validation", str(error), code=error.code)
-    return Problem(422, "Validation", str(error))
+    return Problem(422, "Validation", said_by(error))
 
 
 def as_json(problem: Problem) -> dict[str, Any]:
     """Return what the page reads of a refusal."""
-    return {"status": problem.status, "error": str(problem), "code": problem.code}
+    words = in_both(problem.message)  # English only, if nobody has written it in Chinese
+    return {
+        "status": problem.status,
+        "error": str(problem),
+        "words": words if isinstance(words, dict) else None,
+        "code": problem.code,
+    }
 
 
 PAGE = Dialect("page", lambda problem, request_id: {**as_json(problem), "id": request_id})

@@ -18,6 +18,7 @@ from glassbert.page.run_folder import RunFolder
 from glassbert.runs.folder import RECIPE
 from glassbert.runs.pretrain import PretrainRecipe, make_batches
 from glassbert.runs.recipe import read_recipe
+from glassbert.sentence import Sentence
 from glassbert.storage import read_log
 from glassbert.tasks.objectives.registry import make_objective
 from glassbert.training.checkpoint import step_of
@@ -31,21 +32,30 @@ def masked_examples(run: RunFolder, saved: str) -> dict[str, Any]:
     folder = run.folder(saved)
     tables = read_recipe(run.path / RECIPE)
     if "objective" not in tables:
-        raise UserError("this run learns a task, not hidden tokens; its examples are rows of a file")
+        raise UserError(
+            Sentence("this run learns a task, not hidden tokens; its examples are rows of a file")
+        )
     recipe = PretrainRecipe.of(tables)
     try:
         corpus = Corpus.open(recipe.data.corpus)
     except (DataError, OSError):
         raise UserError(
-            f"the corpus of this run, {recipe.data.corpus.name}, cannot be read from here, so its examples "
-            "are not shown; curves and weights need no corpus"
+            Sentence(
+                "the corpus of this run, {corpus}, cannot be read from here, so its examples are not shown; "
+                "curves and weights need no corpus",
+                corpus=recipe.data.corpus.name,
+            )
         ) from None
     model = load(folder, Model)
     objective = make_objective(recipe.objective, model.tokenizer.vocabulary)
     step = step_of(folder) if folder.name.startswith("checkpoint-") else _last_step(run)
     batch = make_batches(recipe, corpus, objective).batch(step, recipe.train.steps)
     if "mlm" not in batch.labels or model.network.mlm is None:
-        raise UserError(f"the objective {recipe.objective.name} hides no tokens that could be shown here")
+        raise UserError(
+            Sentence(
+                "the objective {name} hides no tokens that could be shown here", name=recipe.objective.name
+            )
+        )
     return {"step": step, "examples": [_example(model, batch, place) for place in _places(batch)]}
 
 

@@ -14,11 +14,13 @@ import msgspec
 
 from glassbert.errors import UserError
 from glassbert.glassbox.movement import movements
+from glassbert.open_files import check_regular
 from glassbert.page import scripts
 from glassbert.page.work import event, until_left
 from glassbert.parsing import FormatError, parse_json
 from glassbert.runs.folder import RECIPE, kind_of
 from glassbert.runs.recipe import read_recipe
+from glassbert.sentence import Sentence
 from glassbert.serve.http.shell import Receive
 from glassbert.training.checkpoint import checkpoints
 from glassbert.training.log import METRICS
@@ -26,7 +28,7 @@ from glassbert.training.log import METRICS
 POLL_SECONDS = 0.5
 # The rows of a long log come in portions.
 _PORTION_BYTES = 1 << 19
-# Tells a client that has left from one that has nothing to hear.
+# Distinguishes a client that has disconnected from an idle one.
 _HEARTBEAT = b": still here\n\n"
 _POLLS_PER_HEARTBEAT = 20
 
@@ -63,14 +65,18 @@ class RunFolder:
         return self.path.resolve().name
 
     def saved(self) -> list[str]:
-        """Return the names of the models that are there, in the order of training."""
+        """Return the names of the saved models, in the order of training."""
         found = [*checkpoints(self.path), self.path / "best", self.path / "last"]
         return [one.name for one in found if (one / "config.json").is_file()]
 
     def folder(self, saved: str) -> Path:
         """Return the folder of a saved model; nothing else can be asked for."""
         if saved not in self.saved():
-            raise UserError(f"{self.name} has no {saved[:40]!r} now; choose one of those listed")
+            raise UserError(
+                Sentence(
+                    "{run} has no {saved!r} now; choose one of those listed", run=self.name, saved=saved[:40]
+                )
+            )
         return self.path / saved
 
     def newest_model(self) -> Path | None:
@@ -95,7 +101,13 @@ class RunFolder:
         except (UserError, OSError):
             return {**found, "is_gone": not self.path.is_dir()}
         steps = tables.get("train", {}).get("steps")
-        return {**found, "is_gone": False, "kind": kind_of(tables), "steps": steps}
+        is_number = isinstance(steps, int) and not isinstance(steps, bool)
+        return {
+            **found,
+            "is_gone": False,
+            "kind": kind_of(tables),
+            "steps": steps if is_number else None,
+        }
 
     def moves(self, asked: MovesRequest) -> list[dict[str, Any]]:
         """Return how far each tensor moved between two saved models."""
@@ -116,17 +128,18 @@ class Tail:
 
     path: Path
     num_damaged: int = 0
-    """Lines that are no row of a log."""
+    """Lines that are not rows of a log."""
     _offset: int = 0
     _file: int | None = None
 
     def read(self) -> tuple[bool, list[dict[str, Any]]]:
-        """Return whether the log began anew, and the rows since the last call.
+        """Return whether the log was restarted, and the rows since the last call.
 
-        A last line without its end is left for the next call. A run that resumes replaces its log by a
-        shorter one, which then comes from its first line.
+        A last line without its end is left for the next call, unless it is longer than any of ours. A run
+        that resumes replaces its log by a shorter one, which then comes from its first line.
         """
         try:
+            check_regular(self.path)  # a pipe would keep this thread waiting
             with self.path.open("rb") as file:
                 found = os.fstat(file.fileno())
                 is_new = self._file != found.st_ino or found.st_size < self._offset
@@ -134,10 +147,11 @@ class Tail:
                     self._file, self._offset, self.num_damaged = found.st_ino, 0, 0
                 file.seek(self._offset)
                 portion = file.read(_PORTION_BYTES)
-        except OSError:
+        except (OSError, UserError):
             is_new, self._file = self._file is not None, None
             return is_new, []
-        whole = portion[: portion.rfind(b"\n") + 1]
+        is_endless = len(portion) == _PORTION_BYTES and b"\n" not in portion
+        whole = portion if is_endless else portion[: portion.rfind(b"\n") + 1]
         self._offset += len(whole)
         rows = [_row(line) for line in whole.splitlines()]
         self.num_damaged += sum(row is None for row in rows)

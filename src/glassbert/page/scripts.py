@@ -125,7 +125,7 @@ print(last["step"], last["learning_rate"], last["grad_norm"])
 
 
 def of_reasons(source: str, item: Any, method: str, target: str | None) -> str:
-    """Return a script that prints what each part is worth to the answer."""
+    """Return a script that prints the value of each part of an explanation."""
     asked = f"{item!r}, method={method!r}" + (f", target={target!r}" if target else "")
     return f"""\
 import glassbert as gb

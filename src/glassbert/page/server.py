@@ -1,4 +1,4 @@
-"""The life of the page: its address is there at once, its model as soon as it is loaded."""
+"""The life of the page: it has an address at once, and its model as soon as it is loaded."""
 
 from functools import partial
 from pathlib import Path
@@ -6,9 +6,10 @@ from pathlib import Path
 from glassbert.errors import ModelError
 from glassbert.inference.devices import Place
 from glassbert.messages import to_stderr
-from glassbert.page.app import Damage, Page, shelled
+from glassbert.page.app import Damage, Page, in_shell
 from glassbert.page.run_folder import RunFolder
 from glassbert.page.workbench import Workbench
+from glassbert.sentence import said_by
 from glassbert.serve.http.log import Log
 from glassbert.serve.http.shell import App
 
@@ -30,7 +31,7 @@ class PageBackend:
         new_bench = partial(Workbench, other=other, data=data, place=place)
         self.source, self._page = source, Page(new_bench=new_bench)
         self._log = log
-        self.app: App = shelled(self._page, log)
+        self.app: App = in_shell(self._page, log)
 
     @property
     def token(self) -> str:
@@ -54,10 +55,10 @@ class PageBackend:
         try:
             self._page.workbench = self._page.new_bench(source)
         except ModelError as error:
-            # What is no model ends the start; a damaged one is what Health is for.
+            # A folder without a model ends the start; a damaged model is shown under Health.
             if self._page.workbench is not None or not (Path(source) / CONFIG).is_file():
                 raise
-            self._page.damage = Damage(str(source), str(error))
+            self._page.damage = Damage(str(source), said_by(error))
             self._log.event("the model cannot be loaded; the page shows its health alone")
             to_stderr(f"{error}; the page shows its health alone")
 
@@ -69,7 +70,7 @@ class PageBackend:
         self._page.is_closing = True
 
     def is_idle(self) -> bool:
-        """Nobody waits for the page of a user who ends it."""
+        """Nothing to wait for: the user who ends the page is its only client."""
         return True
 
     def stop(self) -> None:

@@ -17,7 +17,7 @@ def words_of(trace: Trace) -> dict[str, Any]:
         for piece, segment, offset in zip(info.tokens, info.segments, info.offsets, strict=True)
     ]
     groups, notes = grouped(tokens, texts, "word", None)
-    # A token that is in no word, such as [MASK] or a sign between words, stands for itself.
+    # A token that is in no word, such as [MASK] or a sign between words, is a word of its own.
     taken = {member for group in groups for member in group.members}
     alone = [(place, tokens[place].piece, (place,)) for place in range(len(tokens)) if place not in taken]
     found = sorted([*alone, *((group.members[0], group.name, group.members) for group in groups)])

@@ -16,6 +16,7 @@ from glassbert.errors import UserError
 from glassbert.glassbox.why.nearest import nearest_rows
 from glassbert.inference.model import Model
 from glassbert.inference.translator import Translator
+from glassbert.sentence import Sentence
 from glassbert.text.vocabulary import is_reserved
 
 TOP = 20
@@ -42,7 +43,9 @@ class Words:
             pieces, name = model.tokenizer.pieces, "embeddings.token.weight"
         table = dict(model.network.named_parameters()).get(name)
         if table is None:
-            raise UserError("this kind of translator has no one table of token vectors; open a Transformer")
+            raise UserError(
+                Sentence("this kind of translator has no one table of token vectors; open a Transformer")
+            )
         return cls(source, tuple(pieces), table.detach().float().cpu().numpy()[: len(pieces)], name)
 
     @cached_property
@@ -55,11 +58,11 @@ class Words:
         """Return the places, (V, 2), and the share of the variance that each direction has."""
         vectors = self.vectors[self.shown].astype(np.float64)
         if not np.isfinite(vectors).all():
-            raise UserError("some token vectors are not numbers: a map cannot be drawn; see Health")
+            raise UserError(Sentence("some token vectors are not numbers: a map cannot be drawn; see Health"))
         vectors -= vectors.mean(axis=0)
         sizes, directions = np.linalg.eigh(vectors.T @ vectors)
         main = directions[:, ::-1][:, :2]
-        # A direction has no sign of its own: its largest part is made positive, so that maps are alike.
+        # A direction has no sign of its own: its largest component is made positive, to compare maps.
         main *= np.sign(main[np.abs(main).argmax(axis=0), np.arange(main.shape[1])])
         return (vectors @ main).astype(np.float32), sizes[::-1][:2] / max(sizes.sum(), 1e-300)
 

@@ -1,4 +1,4 @@
-"""Work that a client waits for: it hears how far it is, and ends it by leaving."""
+"""Work that a client waits for: the client gets its progress, and ends it by disconnecting."""
 
 import asyncio
 import time
@@ -6,17 +6,16 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
 from typing import Any
 
-import orjson
-
 from glassbert.errors import UserError
 from glassbert.page.refusals import as_json, problem_of
 from glassbert.progress import Stopped, listening
 from glassbert.serve.http.body import Disconnected
+from glassbert.serve.http.encode import encoded
 from glassbert.serve.http.problems import Problem
 from glassbert.serve.http.shell import Receive
 
 REPORT_SECONDS = 0.1
-"""A client hears of progress no more often than this."""
+"""Progress is sent no more often than this."""
 
 
 class Work:
@@ -49,7 +48,7 @@ class Work:
                     share = asyncio.ensure_future(self._shares.get())
         finally:
             self._is_wanted = False
-            self._done.cancel()  # never begun, if it was still waiting for the thread
+            self._done.cancel()  # never started, if it was still waiting for the thread
             left.cancel()
             share.cancel()
 
@@ -81,7 +80,7 @@ async def until_left(receive: Receive) -> None:
 
 def event(name: str, value: Any) -> bytes:
     """Return a server-sent event."""
-    return b"event: " + name.encode() + b"\ndata: " + orjson.dumps(value) + b"\n\n"
+    return b"event: " + name.encode() + b"\ndata: " + encoded(value) + b"\n\n"
 
 
 async def events_of(work: Work, receive: Receive) -> AsyncIterator[bytes]:

@@ -15,17 +15,15 @@ from safetensors.numpy import save
 from glassbert.config import PRESETS, TRANSLATOR_PRESETS
 from glassbert.errors import UserError
 from glassbert.glassbox.doctor.examine import doctor
-from glassbert.glassbox.trace.api import trace
+from glassbert.glassbox.trace.api import trace_unchanged
 from glassbert.glassbox.trace.cell import explain, python_of
 from glassbert.glassbox.trace.page import page as trace_page
 from glassbert.glassbox.trace.trace import Trace
-from glassbert.glassbox.trace.words import Language
 from glassbert.inference.devices import Place
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.questions import Method
 from glassbert.inference.translator import Translator
-from glassbert.messages import say_nothing
 from glassbert.page import scripts
 from glassbert.page.answer import answer_of, item_of
 from glassbert.page.examples import examples_for
@@ -36,10 +34,11 @@ from glassbert.page.reasons import reasons_of
 from glassbert.page.refusals import GoneError, Refusal
 from glassbert.page.whole_words import words_of
 from glassbert.page.words import Words
+from glassbert.sentence import Language, in_both
 from glassbert.version import __version__
 
 CACHE_BYTES = 512 << 20
-"""Traces that are kept; the ones not looked at for longest go first."""
+"""Traces that are kept; the least recently viewed go first."""
 MIN_TRACES = 2
 """Kept whatever their size: two texts can always be compared."""
 THUMBNAIL = 64
@@ -71,6 +70,7 @@ class Workbench:
         self.model.refuse_int8("the page")
         self.other = None if other is None else Workbench(other, place=place)
         self.data = None if data is None else LabelledRows(self.model, self.source, data)
+        self._sha256: str | None = None
         self._traces: OrderedDict[str, Trace] = OrderedDict()
         # Apart from the others, and never more than one: it holds a gradient for every weight.
         self._with_gradients: dict[str, Trace] = {}
@@ -105,17 +105,19 @@ class Workbench:
         return {"id": key, **found.to_json(), "model": model, "places": answer_of(self.model, found)}
 
     def _make_room(self) -> None:
-        """Forget the traces that were not looked at for longest."""
+        """Drop the traces that have not been viewed for longest."""
         while len(self._traces) > MIN_TRACES and sum(t.nbytes for t in self._traces.values()) > CACHE_BYTES:
             self._traces.popitem(last=False)
 
     def _recorded(self, text: str, pair: str | None, **how: Any) -> tuple[str, Trace]:
         """Record a pass; return a new key, and its trace."""
         check_texts(text, pair)
-        return secrets.token_hex(8), trace(self.model, text, pair, log=say_nothing, **how)
+        found = trace_unchanged(self.model, text, pair, sha256=self._sha256, **how)
+        self._sha256 = found.model_sha256
+        return secrets.token_hex(8), found
 
     def gradients(self, text: str, pair: str | None, target: Any) -> dict[str, Any]:
-        """Record a pass and its gradients; return its id, its loss, and how strongly it pulls at each weight.
+        """Record a pass and its gradients; return its id, its loss, and the size of each weight's gradient.
 
         Args:
             target: What is right; the model's own answer when None.
@@ -138,7 +140,7 @@ class Workbench:
         return words_of(self.trace_of(key))
 
     def share(self, key: str, language: Language) -> str:
-        """Return the trace as one HTML file that needs nothing else."""
+        """Return the trace as one self-contained HTML file."""
         return trace_page(self.trace_of(key), language)
 
     @cached_property
@@ -164,17 +166,30 @@ class Workbench:
         return save({name: np.ascontiguousarray(whole[index])})
 
     def rows(self, key: str, side: str, token: int) -> bytes:
-        """Return the row of one token after every step that has a row for it.
+        """Return the row of one token after every step that has one, from the embeddings to the output.
+
+        Attention has a row for each head. What an output head says of the whole text is the first token's.
 
         Args:
             side: token, or target for what the decoder of a translator reads.
         """
         found = self.trace_of(key)
-        steps = [step for step in found.graph if step.dims[:1] == (side,) and len(step.dims) == 2]
-        size = steps[0].shape[0] if steps else 0
+        size = next((step.shape[0] for step in found.graph if step.dims[:1] == (side,)), 0)
         if not 0 <= token < size:
             raise UserError(f"{side} {token}: this text has {size} of them, numbered from 0")
-        return save({step.name: np.ascontiguousarray(found[step.name, token]) for step in steps})
+        places = found["head.mlm.places"].tolist() if "head.mlm.places" in found else []
+        index: dict[tuple[str, ...], tuple[Any, ...]] = {(side,): (token,)}
+        if side == "token" and token in places:
+            index["predicted",] = (places.index(token),)
+        if side == "token" and token == 0:
+            index["text",] = (0,)
+        rows = {}
+        for step in found.graph:
+            if len(step.dims) == 2 and step.dims[:1] in index:
+                rows[step.name] = found[(step.name, *index[step.dims[:1]])]
+            elif step.name.endswith(".probs") and step.dims[2] == side:
+                rows[step.name] = found[step.name, 0, :, token]  # (heads, keys)
+        return save({name: np.ascontiguousarray(row) for name, row in rows.items()})
 
     def heads(self, key: str) -> bytes:
         """Return thumbnails of all heads of all blocks, one byte per cell, by the kind of attention."""
@@ -221,8 +236,17 @@ class Workbench:
 
 def health_of(source: str, data: Path | None = None) -> dict[str, Any]:
     """Return the doctor's verdicts on a model, which may be too damaged to load."""
-    found = doctor(source, data=data).to_json()
-    return {**found, "model": Path(source).name, "python": scripts.of_health(source, data)}
+    found = doctor(source, data=data)
+    verdicts = [
+        {**asdict(one), "finding": in_both(one.finding), "advice": in_both(one.advice)}
+        for one in found.verdicts
+    ]
+    return {
+        **found.to_json(),
+        "model": Path(source).name,
+        "verdicts": verdicts,
+        "python": scripts.of_health(source, data),
+    }
 
 
 def _thumbnails(shares: Array) -> NDArray[np.uint8]:

@@ -1,1 +1,1 @@
-"""What an evaluation looks like: tables on a terminal, and one page of HTML that needs nothing else."""
+"""Evaluations as tables on a terminal, and as one self-contained page of HTML."""

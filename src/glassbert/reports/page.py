@@ -40,7 +40,7 @@ def write_report(path: str | Path, evaluation: Evaluation, *, run: str | Path | 
 
 
 def check_report_file(path: str | Path, reads: Iterable[str | Path] = ()) -> None:
-    """Refuse a report that would replace what is read, or a file that is not a page of ours."""
+    """Refuse a report that would replace what is read, or a file that is not one of our pages."""
     check_files([path], reads)
     check_ours(path, HTML, overwrite=True)
 

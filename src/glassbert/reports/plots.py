@@ -1,7 +1,7 @@
 """Plots drawn as SVG: bars, a heat map, a matrix, lines, points, reliability.
 
 Colours come from the page's style by class, so that a plot works on light and dark pages. Each plot has a
-description in words, for readers who hear the page.
+description in words, for screen readers.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,11 @@ from glassbert.reports.axes import Scale, shortened, spanning, width_of, written
 from glassbert.reports.markup import Markup, join, tag
 
 WIDTH, HEIGHT = 400, 270
-LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 40
+LEFT, RIGHT, TOP, BOTTOM = 60, 12, 12, 40
 MAX_POINTS = 400
 LABEL_COLUMNS = 20
 COLUMN_WIDTH = 6.6  # of a letter in the size of the style
+LEGEND_WIDTH, LEGEND_COLUMNS = 186, 23  # of a name with its line, two beside each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,7 @@ def heat_map(name: str, title: str, labels: Sequence[str], counts: NDArray[np.in
             note = f"{labels[row]} taken for {labels[column]}: {count} ({share:.1%})"
             shapes.append(_cell(spot, count, share, note, is_right=row == column))
     size = cell * len(labels)
-    right = max(room * 0.75, 12)  # the last name leans over the edge
+    right = max(room * 0.75, 12)  # the last name extends over the edge
     words = _confusion_in_words(labels, counts)
     return drawing(
         name, title, words, *shapes, width=left + size + right, height=top + size + 8, is_fixed=True
@@ -269,8 +270,8 @@ def _axes(x_scale: Scale, y_scale: Scale, x_name: str, y_name: str) -> Markup:
     middle = (LEFT + WIDTH - RIGHT) / 2
     shapes.append(tag("text", x_name, x=middle, y=base + 32, text_anchor="middle"))
     centre = (TOP + base) / 2
-    turned = f"rotate(-90 10 {centre:.0f})"
-    shapes.append(tag("text", y_name, x=10, y=centre, text_anchor="middle", transform=turned))
+    turned = f"rotate(-90 14 {centre:.0f})"
+    shapes.append(tag("text", y_name, x=14, y=centre, text_anchor="middle", transform=turned))
     return join(shapes)
 
 
@@ -300,9 +301,9 @@ def _legend(names: Sequence[str]) -> Markup:
         return Markup()
     shapes = []
     for index, name in enumerate(names):
-        x, y = LEFT + (index % 2) * 175, HEIGHT + 10 + 18 * (index // 2)
+        x, y = 20 + (index % 2) * LEGEND_WIDTH, HEIGHT + 10 + 18 * (index // 2)
         shapes.append(tag("line", x1=x, x2=x + 22, y1=y - 4, y2=y - 4, class_=f"line c{index % 6}"))
-        shapes.append(tag("text", shortened(name, LABEL_COLUMNS), x=x + 28, y=y))
+        shapes.append(tag("text", shortened(name, LEGEND_COLUMNS), x=x + 28, y=y))
     return join(shapes)
 
 

@@ -62,7 +62,7 @@ def train(
     Args:
         task: classify, pair, tag, answer or translate.
         model: Model to start from: a folder, or its name; for translate also a preset. Not needed with a
-            teacher, some of whose blocks are the student then.
+            teacher: the student then begins as some of its blocks.
         teacher: Model for the same task from which to learn, beside the labels: see `distil_keep`,
             `distil_blocks` and `unlabelled`. Not for translate.
         train: File of examples to learn from.
@@ -242,7 +242,7 @@ def pretrain_homes() -> dict[str, Home]:
 
 
 def _reported(recipe: Recipe, out: Path, report: bool, log: Log, on_status: OnStatus | None) -> RunResult:
-    """Carry out a recipe; check before it that its report can be written, and write it after."""
+    """Carry out a recipe; check first that its report can be written, and write it afterwards."""
     if report:
         check_report(recipe, out)
     result = carry_out(recipe, out, log=log, on_status=on_status)

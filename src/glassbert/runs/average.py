@@ -17,7 +17,7 @@ from glassbert.training.checkpoint import checkpoints, step_of
 def average_checkpoints(
     trainable: Translate, session: Session, *, count: int, save_every: int, best: float | None
 ) -> None:
-    """Write the average of the last checkpoints, if there are several; also as best if it is so on dev.
+    """Write the average of the last checkpoints, if there are several; also as best if it is the best on dev.
 
     Args:
         count: Number of checkpoints to average.

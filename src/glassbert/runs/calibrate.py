@@ -1,4 +1,4 @@
-"""After training: the best weights predict the dev rows once, for everything that is said about the model."""
+"""After training: the best weights predict the dev rows once, and all reports use that."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -59,7 +59,7 @@ def calibrate(folder: Path, trainable: FineTune[Any, Any], log: Log) -> Evaluati
 def measured_baselines(
     task: Task[Any, Any], trainable: FineTune[Any, Any], metrics: Mapping[str, float]
 ) -> Baselines | None:
-    """Return what simple methods score on the dev rows beside the model; None if none is asked for or known.
+    """Return the scores of simple methods on the dev rows, beside the model's; None if there are none.
 
     Args:
         metrics: Of the model.

@@ -46,7 +46,7 @@ MODEL_FIELDS: Mapping[str, Any] = hints_of(BertConfig)
 EPOCHS = 3.0
 RATE = 1e-4
 NO_DROPOUT = {"attention_probs_dropout_prob": 0.0, "hidden_dropout_prob": 0.0}
-"""While the student learns: the teacher's states have none either."""
+"""While the student learns: the teacher's states are without dropout too."""
 _SAMPLE = 128
 """Held-out texts on which choices of blocks are tried."""
 _TIMED_TEXTS = 200
@@ -63,9 +63,9 @@ class TextSettings:
     texts: Count = 20_000
     """Sentences to learn from, drawn evenly from all of the text."""
     held_out: Count = 1_000
-    """Further sentences, to measure on."""
+    """More sentences, to measure on."""
     pairs: Path | None = None
-    """File of pairs of texts with scores of people, to measure on too, never to choose the weights."""
+    """File of text pairs scored by people, also to measure on; it never chooses the weights."""
     max_length: Length = 128
     """Tokens of the longest text."""
 
@@ -235,7 +235,7 @@ class Texts:
     train: list[Input]
     dev: list[Input]
     sentences: list[str]
-    """Those to measure on, as they are."""
+    """Those to measure on, as text."""
     pairs: ScoredPairs | None
     about: Mapping[str, Any]
     """Fingerprints of the files."""

@@ -1,4 +1,4 @@
-"""New pieces from a text: find what the vocabulary lacks, add it, start its rows, and train these alone."""
+"""New pieces from a text: find what the vocabulary lacks, add rows for it, and train only these."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -69,8 +69,8 @@ class NewPieces:
     min_pieces: Count = 3
     """A word of this many pieces becomes one; unknown words always do."""
     start: Start = "both"
-    """What a new row begins as: what the model expects in its contexts, the mean of characters with the same
-    components, both halves, or the mean of its old pieces."""
+    """How a new row is initialised: from what the model expects in its contexts, the mean of characters with
+    the same components, half of each, or the mean of its old pieces."""
     components: Path | None = None
     """File of characters with their components; without one, contexts alone are taken."""
     sentences: Count = 200_000
@@ -157,7 +157,7 @@ def lacking_words(settings: NewPieces, tokenizer: Tokenizer, sentences: Sequence
     saved: dict[str, tuple[bool, int]] = {}
     for word, ids in zip(frequent, tokenizer.ids_of_batch(frequent), strict=True):
         is_unknown = unk_id in ids
-        is_short = len(word) <= MAX_CHARACTERS_PER_WORD  # a longer word is [UNK] for good
+        is_short = len(word) <= MAX_CHARACTERS_PER_WORD  # a longer word is always [UNK]
         if is_short and (is_unknown or len(ids) >= settings.min_pieces):
             saved[word] = (is_unknown, counts[word] * max(1, len(ids) - 1))
     order = sorted(saved, key=lambda word: (not saved[word][0], -saved[word][1], word))
@@ -252,7 +252,7 @@ class Measured:
     corpora: Mapping[str, Corpus | None]
 
     def finish(self, session: Session, trained: TrainResult) -> Finish:
-        """Write extension.json, and log what it says."""
+        """Write extension.json and log its content."""
         out = session.out
         if (out / REPORT).is_file():
             return Finish(read_json(out / REPORT)["metrics"])
@@ -287,7 +287,7 @@ class Measured:
         corpus = self.corpora[name]
         if corpus is None:
             return None
-        # Where no new piece occurs, none may be drawn as a random one either: the old model lacks its row.
+        # Where no new piece occurs, none may be drawn at random either: the old model lacks its row.
         tokenizer = self.before.tokenizer if name == "elsewhere" else self.tokenizer
         settings = ObjectiveSettings(name="mlm", max_length=_max_length(network))
         objective = MaskedLanguage(settings, tokenizer.vocabulary)

@@ -63,7 +63,7 @@ class FineTuneRecipe:
     answers: Path | None = field(default=None, repr=False, compare=False)
     """Where the teacher's answers are kept; in the folder of the run if None. Several runs share them."""
     rows: Rows | None = field(default=None, repr=False, compare=False)
-    """The rows of `[data]`, once they are read: several runs share them."""
+    """The rows of `[data]`, once they are read; several runs share them."""
 
     @classmethod
     def of(cls, name: str, tables: Mapping[str, Mapping[str, Any]]) -> "FineTuneRecipe":

@@ -78,9 +78,9 @@ class DistilSettings:
     blocks: Count | None = None
     """With auto: how many blocks; half of the teacher's if not set."""
     unlabelled: Path | None = None
-    """File of more rows without labels, of which the teacher alone says something."""
+    """File of more rows, without labels: only the teacher's answers are learned from them."""
     temperature: Annotated[float, TEMPERATURE] = 2.0
-    """What the logits of both are divided by, so that less likely answers teach, too."""
+    """What the logits of both are divided by, so that less likely answers teach as well."""
     gold_weight: Share = 0.3
     """The part of the loss that labels have; the teacher has the rest."""
 

@@ -53,7 +53,7 @@ def check_recipe_file(recipe: Path, out: Path) -> None:
 
 
 def forget_run(out: Path) -> None:
-    """Delete the folder of a run that failed before there was anything to look at or to resume."""
+    """Delete the folder of a run that failed before there was anything to inspect or resume."""
     if is_main_process() and not checkpoints(out) and not read_log(out / METRICS):
         shutil.rmtree(out, ignore_errors=True)
 

@@ -100,7 +100,7 @@ def _evaluated(
 def _effort(
     out: Path, network: Network, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> dict[str, float]:
-    """Return what networks of different kinds are compared by beside their scores."""
+    """Return the figures that compare networks of different kinds, beside their scores."""
     speeds = [row["tokens_per_s"] for _, row in read_log(out / SPEED) if "tokens_per_s" in row]
     source_length, target_length = (round(fmean(map(len, side))) for side in (sources, targets))
     return {

@@ -127,7 +127,7 @@ class PretrainRecipe:
 
 
 def _log_partners(corpus: Corpus, log: Log) -> None:
-    """Say where a partner cannot be from the same file, or where that rules nothing out."""
+    """Warn where a partner cannot be from the same file, or where that rules nothing out."""
     if corpus.source_ends is None:
         return  # refused where pairs are drawn
     sizes = np.diff(corpus.source_ends, prepend=0)
@@ -171,7 +171,9 @@ def make_batches(recipe: PretrainRecipe, corpus: Corpus, objective: Objective) -
     if not recipe.data.phases:
         batches = CorpusBatches(corpus, objective, batch_tokens=train.batch_tokens, seed=train.seed)
         if train.minutes is not None:
-            batches.batch(0)  # now, not in the run: an objective that changes must know where the run ends
+            batches.batch(
+                0
+            )  # fail now, not in the run: an objective that changes must know where the run ends
         return batches
     if train.steps is None:
         raise UserError("data.phases are shares of a run of known length; set train.steps")

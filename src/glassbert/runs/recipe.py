@@ -9,7 +9,7 @@ from glassbert.errors import UserError
 from glassbert.open_files import read_regular
 from glassbert.parsing import FormatError, is_text, parse_toml
 
-# What TOML does not have in a string as it is.
+# Characters that a TOML string must escape.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 Tables = dict[str, dict[str, Any]]
 

@@ -121,7 +121,7 @@ def _about(table: Table[Any]) -> dict[str, Any]:
 
 
 def _warn_of_shared(train: Sequence[Example], dev: Sequence[Example], log: Log) -> None:
-    """Warn of dev rows that are training rows too."""
+    """Warn about dev rows that are training rows too."""
     seen = {row.texts for row in train}
     num_shared = sum(row.texts in seen for row in dev)
     if num_shared:
@@ -129,7 +129,7 @@ def _warn_of_shared(train: Sequence[Example], dev: Sequence[Example], log: Log) 
 
 
 def _warn_of_contradictions(rows: Sequence[Example], log: Log) -> None:
-    """Warn of rows that label the same text differently: at most one of them can be learned."""
+    """Warn about rows that label the same text differently: at most one of them can be learned."""
     by_content: dict[tuple[str, ...], list[Example]] = {}
     for row in rows:
         by_content.setdefault(row.texts, []).append(row)

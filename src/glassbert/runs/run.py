@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from glassbert.errors import UserError
 from glassbert.evaluation.result import Evaluation
 from glassbert.messages import Log, say_nothing
-from glassbert.model.torch_state import in_own_state
+from glassbert.model.torch_state import with_own_torch_state
 from glassbert.outputs import check_folder
 from glassbert.runs.folder import check_data, forget_run, lock_run, open_run
 from glassbert.runs.recipe import Tables
@@ -122,7 +122,7 @@ _TRAINING = RLock()
 """Held by the thread that trains. torch draws dropout from one generator for all threads of a process."""
 
 
-@in_own_state
+@with_own_torch_state
 def carry_out(recipe: Recipe, out: Path, *, log: Log, on_status: OnStatus | None = None) -> RunResult:
     """Carry out a recipe in the folder ``out``; resume if ``out`` already holds this run.
 

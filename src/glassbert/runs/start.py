@@ -87,7 +87,7 @@ class StartModel:
 
 
 def with_current_keys(table: Mapping[str, Any], presets: Collection[str] = ()) -> dict[str, Any]:
-    """Return a `[model]` table with the keys of today; ``folder`` could hold a preset, too."""
+    """Return a `[model]` table with today's keys; ``folder`` could also hold a preset."""
     current = {OLD_KEYS.get(key, key): value for key, value in table.items()}
     if current.get("start") in presets and current["start"] == table.get("folder"):
         current["preset"] = current.pop("start")

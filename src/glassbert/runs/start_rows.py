@@ -1,4 +1,4 @@
-"""What rows of new pieces begin as: what the model expects in their contexts, and characters that look alike.
+"""Initial rows of new pieces, from what the model expects in their contexts and from similar characters.
 
 Legend: R new rows, V vocabulary, D hidden size.
 """
@@ -17,7 +17,7 @@ from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 Start = Literal["both", "contexts", "components", "pieces"]
 _LIKELIEST = 30
-"""Pieces that an expectation is the mean of."""
+"""The number of pieces that an expectation averages over."""
 
 
 def contexts_of(
@@ -60,7 +60,7 @@ def started(
     contexts: Mapping[int, Sequence[str]],
     components: Components,
 ) -> dict[int, Tensor]:
-    """Return what each new row begins as, (D,); rows of which nothing is known are left out."""
+    """Return the initial value of each new row, (D,); rows about which nothing is known are left out."""
     if start == "pieces":
         return {}
     vocabulary = model.tokenizer.vocabulary

@@ -49,7 +49,7 @@ class Student:
         return {} if self.teacher is None else {"teacher": {"sha256": list(self.teacher.sha256)}}
 
     def listen(self, answers: Path, out: Path, log: Log) -> None:
-        """Let the teacher answer every training input, unless it has, and write which blocks were kept."""
+        """Let the teacher answer every training input, unless it has, and record which blocks were kept."""
         if self.teacher is None:
             return
         order = self.trainable.order

@@ -1,7 +1,6 @@
 """More than one run for one model: adaptation before it, a search for settings, several seeds."""
 
 import math
-import os
 import shutil
 import statistics
 from collections.abc import Callable, Iterator, Mapping
@@ -10,10 +9,11 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glassbert.errors import UserError
+from glassbert.errors import ModelError, UserError
 from glassbert.evaluation.result import Evaluation
 from glassbert.evaluation.training_history import read_runs
 from glassbert.messages import say_nothing
+from glassbert.outputs import remove_ours
 from glassbert.runs.adapt import adapt
 from glassbert.runs.folder import RECIPE
 from glassbert.runs.rows import Rows
@@ -23,7 +23,9 @@ from glassbert.storage import new_folder, read_json, write_atomically, write_jso
 from glassbert.tasks.task import LOWER_IS_BETTER
 from glassbert.training.checkpoint import PROGRESS, checkpoints
 from glassbert.training.log import METRICS
+from glassbert.training.processes import world_size
 from glassbert.training.settings import TrainSettings
+from glassbert.typed import shown
 
 if TYPE_CHECKING:
     from glassbert.runs.finetune import FineTuneRecipe
@@ -34,7 +36,7 @@ RATE_FACTORS = (1.0, 5 / 3, 2 / 3)
 EPOCHS = (3.0, 4.0)
 
 Record = dict[str, Any]
-"""What a journal says about a run that is done."""
+"""What a journal records about a finished run."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Sweep:
     @classmethod
     def of(cls, recipe: "FineTuneRecipe", rows: Rows, out: Path) -> "Sweep":
         """Check what can be checked before the folder is claimed."""
-        if os.environ.get("WORLD_SIZE", "1") != "1":
+        if world_size() > 1:
             raise UserError("torchrun can share one run; do seeds, a search or an adaptation without it")
         if not (out / RECIPE).is_file():
             # Reports what is wrong with the rows or the settings now: not after the adaptation, nor in the
@@ -69,7 +71,7 @@ class Sweep:
 
     @property
     def settings(self) -> TrainSettings:
-        """How each of them is trained, but for what it tries."""
+        """How each of them is trained, except for what it tries."""
         return self.recipe.train
 
     @property
@@ -78,8 +80,8 @@ class Sweep:
         return self.rows.about
 
     def carry_out(self, session: Session) -> RunResult:
-        """Adapt, search, repeat with other seeds: whatever the recipe asks for and is not done yet."""
-        # The runs share what the teacher says.
+        """Adapt, search, repeat with other seeds: whatever the recipe asks for that is not done yet."""
+        # The runs share the teacher's answers.
         single, runs = replace(self.recipe.single(), answers=session.out / TEACHER), self.recipe.runs
         if self.recipe.adapt.epochs:
             adapted = adapt(self.recipe, self.rows.train, session)
@@ -159,6 +161,9 @@ class Journal:
             may_start: Decides from what is done whether another run may start.
         """
         done, log = self.read(), self.session.log
+        # Names lead to folders, of which parts are deleted.
+        if [record["name"] for record in done] != [trial.name for trial in trials[: len(done)]]:
+            raise ModelError(f"{self.path}: lists other runs than these settings make; name another folder")
         for trial in trials[len(done) :]:
             if not may_start(done):
                 log(f"{len(done)} of {len(trials)} runs done: the time is up")
@@ -181,10 +186,10 @@ class Journal:
         for record in done:
             folder = self.session.out / record["name"]
             for path in checkpoints(folder):
-                shutil.rmtree(path)
+                remove_ours(path)
             if record["name"] != best:
                 for name in ("best", "last"):
-                    shutil.rmtree(folder / name, ignore_errors=True)
+                    remove_ours(folder / name)
 
 
 def search_grid(recipe: "FineTuneRecipe") -> list[Trial]:
@@ -247,4 +252,7 @@ def _record(trial: Trial, result: RunResult, folder: Path) -> Record:
 
 
 def _shown(tried: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value:g}" for name, value in tried.items())
+    return ", ".join(
+        f"{name} {value:g}" if isinstance(value, int | float) else f"{name} {shown(value)}"
+        for name, value in tried.items()
+    )

@@ -23,7 +23,7 @@ from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.typed import typed
 
 TEACHER = "teacher"
-"""Folder of a run with what the teacher said."""
+"""Folder of a run with the teacher's answers."""
 CHOSEN = "student.json"
 """The file of a run that says which blocks its student began as."""
 _CHUNK = 512
@@ -40,11 +40,11 @@ class Teacher:
     sha256: tuple[str, ...]
     """Of the files that hold its weights."""
     answers: Answers
-    """What it says of some inputs: rows of numbers for each."""
+    """Returns its answers to some inputs: rows of numbers for each."""
 
     @classmethod
     def of_vectors(cls, name: str | Path) -> "Teacher":
-        """Open a teacher of vectors: it says the last state of every token."""
+        """Open a teacher of vectors: it answers with the last state of every token."""
         model, folder, sha256 = _opened(name)
 
         def answers(inputs: Sequence[Input]) -> Sequence[NDArray[Any]]:
@@ -57,7 +57,7 @@ class Teacher:
 
     @classmethod
     def of_task(cls, name: str | Path, task: Task[Any, Any]) -> "Teacher":
-        """Open a teacher of a task: it says the logits. Refuse one that was trained for something else.
+        """Open a teacher of a task: it answers with the logits; another task is refused.
 
         Args:
             task: The student's.
@@ -79,7 +79,7 @@ class Teacher:
         return cls(model, folder, sha256, answers)
 
     def outputs(self, inputs: Sequence[Input], folder: Path, log: Log) -> TeacherOutputs:
-        """Return what the teacher says of each input; it is read from the folder, or written there."""
+        """Return the teacher's answers, one for each input; compute them if the folder lacks them."""
         key = outputs_key(self.sha256, (one.ids for one in inputs))
         found = TeacherOutputs.find(folder, key)
         if found is not None and len(found) == len(inputs):
@@ -97,7 +97,7 @@ def check_vocabulary(folder: Path, theirs: Tokenizer, ours: Tokenizer) -> None:
     if (theirs.vocabulary.sha256, theirs.settings.rules) != (ours.vocabulary.sha256, ours.settings.rules):
         raise ModelError(
             f"{folder}: the teacher has another vocabulary ({len(theirs.vocabulary):,} pieces, the student "
-            f"{len(ours.vocabulary):,}), so both would not read the same tokens; start the student from the "
+            f"{len(ours.vocabulary):,}), so they would not read the same tokens; start the student from the "
             "teacher or from a model with its vocabulary"
         )
 
@@ -111,7 +111,7 @@ def student_of(
         keep: The blocks, such as 0,2,5, or auto.
         num_kept: With auto, how many; half of them if None.
         out: Folder of the run: what an earlier session chose is taken again.
-        cost: What a student that is not trained yet loses; for auto.
+        cost: Returns the loss of an untrained student; for auto.
     """
     num_blocks = network.config.encoder.num_hidden_layers
     if keep != "auto":
@@ -124,7 +124,11 @@ def student_of(
     check_number(number, num_blocks)
     before = out / CHOSEN
     if before.is_file():
-        chosen = typed(read_json(before).get("keep"), tuple[int, ...], f"{before}: keep", error=ModelError)
+        found = typed(read_json(before).get("keep"), tuple[int, ...], f"{before}: keep", error=ModelError)
+        try:
+            chosen = parsed_keep(_shown(found), num_blocks)
+        except UserError as error:
+            raise ModelError(f"{before}: {error}; remove the file to choose again") from None
         return with_blocks(network, chosen), chosen
     costs: dict[tuple[int, ...], float] = {}
 

@@ -82,7 +82,7 @@ class TranslateRecipe:
         }
         if not any(key in train for key in ("steps", "epochs", "minutes")):
             train["epochs"] = EPOCHS
-        # What is to be averaged must still be there at the end, beside a checkpoint that a stop left.
+        # Checkpoints to average must still exist at the end, beside one that a stop left.
         num_needed = settings.average_last + 1 if settings.average_last > 1 else 1
         checked = settings_from(TrainSettings, train, "train")
         return cls(
@@ -254,7 +254,7 @@ def _vocabulary(recipe: TranslateRecipe, files: ParallelFiles, out: Path, log: L
     report = learned.report
     log(
         f"vocabulary: {len(learned.tokenizer):,} pieces of {report.num_words:,} words; "
-        f"{report.alphabet_size:,} characters, others go by bytes {report.num_characters_by_bytes:,} times; "
+        f"{report.alphabet_size:,} characters, others by bytes {report.num_characters_by_bytes:,} times; "
         f"the rarest piece was made of a pair that occurs {report.last_count:,} times"
     )
     return learned.tokenizer

@@ -1,4 +1,4 @@
-"""The answer to a request while it is awaited: rows as they come, a client that leaves, a deadline."""
+"""The answer to a request while a client waits for it: rows as they arrive, disconnects, a deadline."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -13,7 +13,7 @@ from glassbert.serve.tickets import Expired, Part, Ticket
 
 @dataclass(frozen=True)
 class Asker:
-    """Who asks, how long they wait, and how they leave."""
+    """The client of a request: who asks, how long they wait, and how a disconnect is noticed."""
 
     client: str
     receive: Receive
@@ -21,7 +21,7 @@ class Asker:
 
 
 class Answer:
-    """The rows of a request, as they come."""
+    """The rows of a request, as they arrive."""
 
     def __init__(
         self, queue: Queue, parts: Sequence[Part], model: str, asker: Asker, should_stream: bool
@@ -53,7 +53,7 @@ class Answer:
         return [part.row for part in self.ticket.parts]
 
     async def stream(self) -> AsyncIterator[AnyRow | None]:
-        """Yield the row of each text, in order, as soon as it is there; None for one that failed."""
+        """Yield the row of each text, in order, as soon as it is ready; None for one that failed."""
         async with self._watching() as until:
             for part in self.ticket.parts:
                 await until(lambda part=part: part.is_done or self.ticket.is_over)  # type: ignore[misc]
@@ -78,14 +78,14 @@ class Answer:
             try:
                 self._loop.call_soon_threadsafe(self._has_news.set)
             except RuntimeError:
-                return  # the loop has ended, and with it whoever waited
+                return  # the loop has ended, and nobody waits any more
 
     def _watching(self) -> "_Watch":
         return _Watch(self)
 
 
 class _Watch:
-    """While an answer is awaited: notices that the client leaves, or that its time is up."""
+    """Notices, while an answer is awaited, that the client disconnects or that its time is up."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer, self.ticket, self.queue = answer, answer.ticket, answer.queue
@@ -115,6 +115,6 @@ class _Watch:
 
 
 async def _leaves(receive: Receive) -> None:
-    """Return when the client has left."""
+    """Return once the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -103,7 +103,7 @@ async def _send(reply: Reply, call: Call | None, send: Send) -> None:
 
 
 def build_router(service: Service, routes: Sequence[Route] | None = None) -> App:
-    """Return the app over all routes; each is there a second time below /models/NAME."""
+    """Return the app over all routes; each also exists below /models/NAME."""
     by_path: dict[str, dict[str, Route]] = defaultdict(dict)
     for route in routes or all_routes():
         by_path[route.path][route.method] = route
@@ -120,7 +120,7 @@ def build_router(service: Service, routes: Sequence[Route] | None = None) -> App
     router = Router(paths, redirect_slashes=False)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["app"] = router  # then a path that is not there is an exception, not an answer in plain text
+        scope["app"] = router  # so that an unknown path raises instead of being answered in plain text
         try:
             await router(scope, receive, send)
         except HTTPException as error:

@@ -1,4 +1,4 @@
-"""How many cores this process may really use: in a container or a service that is fewer than there are."""
+"""How many cores this process may really use: in a container or a service, fewer than the machine has."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""The front: answers probes from the first moment, and hands requests on once the models are there.
+"""The front: answers probes from the first moment, and passes requests on once the models are loaded.
 
 Nothing here imports torch: the socket is open long before that is loaded.
 """
@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import orjson
-
 from glassbert.inference.devices import Place
+from glassbert.serve.http.encode import encoded
 from glassbert.serve.http.keys import Hosts, Keys
 from glassbert.serve.http.log import Log, Record
 from glassbert.serve.http.problems import COHERE, KSERVE, NATIVE, OPENAI, TEI, Dialect, unavailable
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from glassbert.serve.service import Service
 
 State = Literal["loading", "ready", "leaving", "draining"]
-"""leaving: probes hear that it is not ready, but requests that still come are answered."""
+"""leaving: probes get "not ready", but requests that still arrive are answered."""
 
 LIVE = ("/livez", "/v2/health/live")
 READY = ("/readyz", "/v2/health/ready")
@@ -87,7 +86,7 @@ class Front:
         self._inner, self.service, self._keys = build_router(service), service, keys
 
     def start(self) -> None:
-        """Begin to answer, unless that was done; load the models first, if need be. Blocks until then."""
+        """Begin to answer, unless already begun; load the models first if necessary. Blocks until then."""
         if self._has_started:
             return
         if self.service is None:
@@ -106,7 +105,7 @@ class Front:
             self.service.reload()
 
     def leave(self) -> None:
-        """Say that no more requests should come here."""
+        """Report that no more requests should be sent here."""
         self.state = "leaving"
 
     def refuse(self) -> None:
@@ -197,29 +196,30 @@ class Front:
 
 
 async def _say(send: Send, value: object) -> None:
-    body = b"" if value is None else orjson.dumps(value)
+    body = b"" if value is None else encoded(value)
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-_PREFIXES: tuple[tuple[str, Dialect], ...] = (
+_BEGINNINGS: tuple[tuple[str, Dialect], ...] = (
     ("/v1/embeddings", OPENAI),
     ("/v1/models", OPENAI),
     ("/embeddings", OPENAI),
-    ("/v1/", COHERE),
+    ("/v1", COHERE),
     ("/v2/embed", COHERE),
     ("/v2/rerank", COHERE),
     ("/v2", KSERVE),
-    ("/tasks/", NATIVE),
+    ("/classify", COHERE),
+    *((path, NATIVE) for path in ("/tasks", "/tag", "/ner", "/answer", "/qa", "/fill", "/translate")),
 )
 
 
 def dialect_of(path: str) -> Dialect:
-    """Return how errors look on a path that no route has answered: not ready, no key, not there."""
+    """Return how errors look on a path that no route has answered: not ready, no key, not found."""
     if path.startswith("/models/"):
         path = "/" + path.removeprefix("/models/").partition("/")[2]
-    return next((dialect for prefix, dialect in _PREFIXES if path.startswith(prefix)), TEI)
+    return next((dialect for first, dialect in _BEGINNINGS if f"{path}/".startswith(f"{first}/")), TEI)
 
 
 def build_app(models: Sequence[str | Path], settings: ServeSettings, place: Place | None = None) -> Front:

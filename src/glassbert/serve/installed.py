@@ -1,4 +1,4 @@
-"""Whether the packages that only the server needs are there."""
+"""Whether the packages that only the server needs are installed."""
 
 from importlib.util import find_spec
 
@@ -8,7 +8,7 @@ PACKAGES = ("starlette", "uvicorn", "httptools", "msgspec", "orjson")
 
 
 def check_installed() -> None:
-    """Say in one line how to install what is missing."""
+    """Raise an error of one line that says how to install what is missing."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise UserError(f"serving needs {', '.join(missing)}; install them: pip install 'glassbert[serve]'")

@@ -1,6 +1,6 @@
 """Numbers for Prometheus, in its text format: the names of text-embeddings-inference, and our own.
 
-Written by hand: the usual client library appends `_total` to every counter, and dashboards go blank.
+Written by hand: the usual client library appends `_total` to every counter, which breaks existing dashboards.
 """
 
 import resource

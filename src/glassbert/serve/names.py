@@ -17,7 +17,7 @@ def named_models(given: Sequence[str | Path]) -> dict[str, str]:
         name = name or real_path(folder).name
         if name in found:
             raise ModelError(f"two models are called {name!r}; name one of them, as in OTHER={folder}")
-        if not name or "/" in name:
+        if not name or "/" in name or not name.isprintable():
             raise ModelError(f"{one}: {name!r} cannot be the name of a model; write NAME={folder}")
         found[name] = folder
     return found

@@ -1,4 +1,4 @@
-"""What a client is told when the queue, or the model, has no answer."""
+"""The refusals that a client gets when the queue, or the model, has no answer."""
 
 from glassbert.serve.http.problems import Problem, unavailable
 from glassbert.serve.queue import Overloaded

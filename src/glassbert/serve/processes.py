@@ -1,9 +1,9 @@
 """Several processes that share a port and the weights: a parent loads the models, forks, and watches.
 
-The parent computes nothing and answers nothing. It holds one listening socket for each child, so that the
-connections which wait for a child that was killed are taken by its successor. Children are forked from the
-loaded parent: they begin in milliseconds, and share its memory until they write to it, which nobody does to
-weights. A reload loads in the parent, forks new children, and lets the old ones retire.
+The parent computes nothing and answers nothing. It holds one listening socket for each child, so that
+connections waiting for a killed child are taken over by its successor. Children are forked from the loaded
+parent: they start in milliseconds, and share its memory until they write to it; nothing writes to weights.
+A reload loads in the parent, forks new children, and lets the old ones retire.
 
 Forking is safe because the parent computes on one thread, and has no other thread when it forks.
 """
@@ -41,7 +41,7 @@ MAX_DEATHS_EACH = 3
 
 SLOTS_EACH = 4
 PAST = 0
-"""The slot of what children have counted that are gone."""
+"""The slot with the counts of children that have ended."""
 
 Role = Literal["greeter", "worker", "retired"]
 """greeter: answers probes until the models are loaded."""
@@ -80,13 +80,13 @@ class Processes:
         self._deaths: deque[float] = deque(maxlen=MAX_DEATHS_EACH * self.number)
 
     def run(self) -> int:
-        """Serve until a signal, or until children die again and again; return the exit code."""
+        """Serve until a signal, or until children keep dying; return the exit code."""
         if not hasattr(signal, "sigtimedwait"):
             raise UserError("--processes needs Linux; leave it out")
         self._sockets = listen(self.binding.host, self.binding.port, self.number)
         self.on_bound(address_of(self._sockets[0]))
         self._usual_mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        # Whoever holds the other end sees this one close when the parent is gone, however it went.
+        # The other end sees this one close when the parent ends, however it ends.
         self._ends_with_parent, self._parent_end = os.pipe()
         try:
             return self._watch()
@@ -158,7 +158,7 @@ class Processes:
         if failure is None:
             gc.unfreeze()
             gc.collect()
-            gc.freeze()  # the collector would write to every object, and unshare its page
+            gc.freeze()  # the garbage collector would write to every object and unshare its page
             before = list(self._children)
             self._fill_up(should_replace=True)
             for child in before:
@@ -214,7 +214,7 @@ class Processes:
                 self._note_death(os.waitstatus_to_exitcode(status))
 
     def _keep_counts(self, slot: int, has_died: bool) -> None:
-        """Add what a child has counted to what all who ended have: a counter never falls."""
+        """Add the counts of a child to those of all ended children: a counter never falls."""
         metrics, (last, before) = self.front.metrics, (self._slots.read(one) or {} for one in (slot, PAST))
         kept = {name: merged([before.get(name, {}), own]) for name, own in metrics.lasting(last).items()}
         if has_died:
@@ -228,7 +228,7 @@ class Processes:
         self._deaths.append(time.monotonic())
         is_full = len(self._deaths) == self._deaths.maxlen
         if is_full and self._deaths[-1] - self._deaths[0] <= DEATHS_WITHIN_S:
-            self.log.event("processes died again and again; start the server again")
+            self.log.event("processes keep dying; start the server again")
             self._code = 1
             self._end()
 
@@ -241,14 +241,14 @@ class Processes:
 
     def _begin_child(self) -> None:
         os.close(self._parent_end)
-        os.environ.pop("NOTIFY_SOCKET", None)  # only the parent speaks with systemd
+        os.environ.pop("NOTIFY_SOCKET", None)  # only the parent talks to systemd
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # a terminal sends them to all; the parent passes them on
         signal.pthread_sigmask(signal.SIG_SETMASK, self._usual_mask)
         _in_background(self._end_with_parent)
 
     def _greet(self) -> int:
-        """Answer probes until the models are there; return the exit code."""
+        """Answer probes until the models are loaded; return the exit code."""
         server = Server(self.front, _Waiting(self.front), self.binding, Log(io.StringIO()))
         return server.run_on(self._sockets, {signal.SIGTERM: server.end, signal.SIGUSR1: server.retire})
 
@@ -256,7 +256,7 @@ class Processes:
         """Serve the models; return the exit code."""
         others = [one for one in range(self._slots.number) if one != slot]
         self.front.metrics.other_processes = lambda: self._snapshots(others)
-        self.front.start()  # before anything is accepted: whoever is accepted here gets an answer
+        self.front.start()  # before anything is accepted: every accepted request gets an answer
         if slot is not None:
             _in_background(lambda: self._keep_writing(slot))
         server = Server(self.front, self.front, self.binding, self.log)
@@ -281,7 +281,7 @@ class Processes:
 
 
 class _Loading:
-    """Work on a thread of its own, so that signals are heard meanwhile."""
+    """Work on its own thread, so that signals are handled meanwhile."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self.failure: BaseException | None = None
@@ -290,11 +290,11 @@ class _Loading:
 
     @property
     def is_done(self) -> bool:
-        """Whether the thread is gone: before, nothing may be forked."""
+        """Whether the thread has ended: until then nothing may be forked."""
         return not self._thread.is_alive()
 
     def join(self) -> None:
-        """Wait for its end: a process must not leave while a thread of it is in the middle of torch."""
+        """Wait for its end: a process must not exit while one of its threads is inside torch."""
         self._thread.join()
 
     def _run(self, work: Callable[[], None]) -> None:

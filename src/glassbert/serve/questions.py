@@ -1,5 +1,6 @@
 """From texts to parts: what each task asks of a model. Runs on the tokeniser's thread, never on the loop."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -27,6 +28,26 @@ from glassbert.text.windows import windows
 Ids = Sequence[int]
 
 
+MAX_VALUES = 2**24
+"""Numbers in the vectors of all tokens of a request: 64 MiB, and about three times as much as JSON."""
+MAX_CANDIDATES = 25_000
+"""Candidates of a request, for all of its masks or questions."""
+
+
+def check_characters(text: str, limit: int, where: str) -> None:
+    """Refuse a text that would take the tokeniser long."""
+    if len(text) > limit:
+        message = f"{len(text):,} characters; expected at most {limit:,}; send a shorter text"
+        raise Problem(413, "Validation", message, where)
+
+
+def check_candidates(number: int, where: str) -> None:
+    """Refuse a request of few bytes whose answer would fill the memory."""
+    if number > MAX_CANDIDATES:
+        message = f"{number:,} candidates; expected at most {MAX_CANDIDATES:,}; ask for fewer at once"
+        raise invalid(message, where)
+
+
 class Question(Protocol):
     """What is asked about each item of a request."""
 
@@ -34,13 +55,27 @@ class Question(Protocol):
         """Return a part for each item; ``first`` is the index of the first one in its request."""
 
 
-class _Limits:
-    """What a question may read of a text."""
+class _Limits(ABC):
+    """What a question may read of a text, and what it says of one that cannot be read."""
 
     def __init__(self, served: Served, settings: ServeSettings, on_long: OnLong | None, field: str) -> None:
         self.served, self.settings = served, settings
         self.on_long = on_long or settings.on_long
         self.field = field
+
+    def parts(self, items: Sequence[Any], first: int) -> list[Part]:
+        try:
+            return self._parts(items, first)
+        except UserError as error:
+            if len(items) > 1:  # one of them failed: find it, so that the message names it
+                return [
+                    part for number, item in enumerate(items) for part in self.parts([item], first + number)
+                ]
+            raise self.refused(error, first) from None
+
+    @abstractmethod
+    def _parts(self, items: Sequence[Any], first: int) -> list[Part]:
+        """Return a part for each item; an item that cannot be read is a UserError."""
 
     def where(self, index: int) -> str:
         return f"$.{self.field}[{index}]"
@@ -59,10 +94,7 @@ class _Limits:
             raise Problem(413, "Validation", message, self.where(index))
 
     def check_characters(self, text: str, index: int) -> None:
-        if len(text) > self.settings.max_characters:
-            limit = self.settings.max_characters
-            message = f"{len(text):,} characters; expected at most {limit:,}; send a shorter text"
-            raise Problem(413, "Validation", message, self.where(index))
+        check_characters(text, self.settings.max_characters, self.where(index))
 
 
 class EmbedQuestion(_Limits):
@@ -82,10 +114,12 @@ class EmbedQuestion(_Limits):
         super().__init__(served, settings, on_long, field)
         self.prompt = prompt_of(served, prompt_name)
         self.keep: Keep = keep
+        self.every_token = every_token
         self.group = served.tokens_group if every_token else served.embed_group
+        self._num_values = 0
         self.has_windows = self.on_long == "window" and not every_token
 
-    def parts(self, items: Sequence[str | Ids], first: int) -> list[Part]:
+    def _parts(self, items: Sequence[str | Ids], first: int) -> list[Part]:
         tokenizer = self.served.model.tokenizer
         texts = [
             self._cut(self.prompt + item, first + number)
@@ -112,6 +146,8 @@ class EmbedQuestion(_Limits):
     def _part(self, ids: Ids, index: int) -> Part:
         model = self.served.model
         room = model.max_length - 2
+        if self.every_token:
+            self._check_size(min(len(ids), room) + 2, index)
         if len(ids) <= room:
             return self._of([ids], is_cut=False)
         if self.on_long == "error":
@@ -122,6 +158,12 @@ class EmbedQuestion(_Limits):
         found = windows(len(ids), room, room)
         self.check_windows(len(found), index)
         return self._of([ids[start:stop] for start, stop in found], is_cut=False)
+
+    def _check_size(self, num_tokens: int, index: int) -> None:
+        self._num_values += num_tokens * self.served.model.config.encoder.hidden_size
+        if self._num_values > MAX_VALUES:
+            message = f"more than {MAX_VALUES:,} numbers in the answer so far; send fewer texts at once"
+            raise Problem(413, "Validation", message, self.where(index))
 
     def _of(self, contents: Sequence[Ids], *, is_cut: bool) -> Part:
         """Return the part of a text that is read in these pieces."""
@@ -178,17 +220,10 @@ class TaskQuestion(_Limits):
         self.task: Task[Any, Any] = served.windowed_task if is_windowed else served.task
         self.is_windowed = is_windowed
 
-    def parts(self, items: Sequence[Any], first: int) -> list[Part]:
+    def _parts(self, items: Sequence[Any], first: int) -> list[Part]:
         items = [self._cut(item, first + number) for number, item in enumerate(items)]
-        try:
-            examples = as_examples(self.task, items)
-            inputs = self.task.inputs(examples, with_targets=False)
-        except UserError as error:
-            if len(items) > 1:  # one of them is to blame: find it, so that the message names it
-                return [
-                    part for number, item in enumerate(items) for part in self.parts([item], first + number)
-                ]
-            raise self.refused(error, first) from None
+        examples = as_examples(self.task, items)
+        inputs = self.task.inputs(examples, with_targets=False)
         return [
             self._part(example, own, first + number)
             for number, (example, own) in enumerate(zip(examples, inputs, strict=True))
@@ -214,7 +249,7 @@ class TaskQuestion(_Limits):
         return merged(inputs, raw) if isinstance(self.task, Tag) else None
 
     def _cut(self, item: Any, index: int) -> Any:
-        """Check the length of an item's texts; cut those whose end nobody reads."""
+        """Check the length of an item's texts; cut off ends that are never read."""
         texts = [item] if isinstance(item, str) else list(item)
         if self.is_windowed or self.task.settings.long_text != "head":
             for text in texts:
@@ -236,7 +271,7 @@ _PIECES_PER_CHARACTER = 3
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """What could stand at the masks of a text."""
+    """Candidates for the masks of a text."""
 
     candidates: list[list[Candidate]]
     """For each mask, best first."""
@@ -266,17 +301,17 @@ class FillQuestion(_Limits):
             if target not in ids:
                 raise invalid("not a piece of the vocabulary", f"$.parameters.targets[{number}]")
         self.targets = tuple(ids[target] for target in targets)
+        self._num_candidates = 0
 
-    def parts(self, items: Sequence[str], first: int) -> list[Part]:
+    def _parts(self, items: Sequence[str], first: int) -> list[Part]:
         return [self._part(item, first + number) for number, item in enumerate(items)]
 
     def _part(self, text: str, index: int) -> Part:
         self.check_characters(text, index)
         (encoding,) = self.served.model.tokenize([text])
-        try:
-            places = self.served.model.mask_places(text, encoding)
-        except UserError as error:
-            raise self.refused(error, index) from None
+        places = self.served.model.mask_places(text, encoding)
+        self._num_candidates += self.top * len(places)
+        check_candidates(self._num_candidates, self.where(index))
         if self.on_long == "error" and encoding.truncated:
             raise self.too_long(index, self.served.model.max_length)
         masked = runner.Masked(encoding.ids, encoding.segments, tuple(places), self.top, self.targets)
@@ -304,7 +339,7 @@ class TranslateQuestion(_Limits):
         super().__init__(served, settings, None, field)
         self.group = served.translate_group(decode)
 
-    def parts(self, items: Sequence[str], first: int) -> list[Part]:
+    def _parts(self, items: Sequence[str], first: int) -> list[Part]:
         for number, item in enumerate(items):
             self.check_characters(item, first + number)
         encodings = self.served.translator.tokenize(items)

@@ -1,7 +1,7 @@
 """The queue between requests and compute threads. Its unit is one text, or one window of a long text.
 
 - Admission is by time: a request is refused at once if its estimated wait is longer than its patience. The
-  estimate comes from the measured speed, so it follows whatever else the machine does.
+  estimate comes from the measured speed, so it adapts to other load on the machine.
 - No batch is formed ahead: a thread that becomes free takes what is oldest then, up to the budget. It never
   waits for more: at low load a batch of one is best, at high load the queue fills by itself.
 - Clients share evenly (surplus round robin, in seconds of work). Small requests go before large ones, which
@@ -81,7 +81,7 @@ class Batch:
     started_at: float
     expected_s: float
     is_alone: bool
-    """Whether nothing else waits or runs, so that the batch may use all cores."""
+    """Whether nothing else waits or runs."""
 
     @property
     def tokens(self) -> int:
@@ -132,7 +132,7 @@ class Queue:
         self._changed = Condition()
 
     def set_model(self, model: str, *, tokens_per_s: float, budget: int) -> None:
-        """Say how fast one thread runs a model, and how many tokens a batch of it holds."""
+        """Set how fast one thread runs a model, and how many tokens its batches hold."""
         with self._changed:
             self._speeds[model] = Speed(tokens_per_s)
             self._budgets[model] = budget
@@ -191,7 +191,7 @@ class Queue:
         ticket.end(failure or Abandoned())
 
     def close(self) -> None:
-        """Accept no more tickets and end those that wait; what runs now still comes to its end."""
+        """Accept no more tickets and end those that wait; running batches still finish."""
         with self._changed:
             self._is_closed = True
             waiting = {unit.ticket for ring in self._rings for lane in ring.values() for unit in lane.units}
@@ -226,7 +226,7 @@ class Queue:
         )
         patience = self._patience(tokens, patience_s)
         longest = min(patience - own_s, self.limits.max_wait_s) if is_small else patience - own_s
-        # An idle server takes what fits the longest patience of all: only waiting can make it worse.
+        # An idle server takes whatever fits the longest patience: it can only get busier.
         if wait_s > max(longest, 0.0) or own_s > self.limits.max_timeout_s:
             raise Overloaded(wait_s + own_s, patience)
 
@@ -265,7 +265,7 @@ class Queue:
             is_large_turn = bool(large) and (not small or self._num_small_batches >= BULK_TURN - 1)
             units = self._fill(large if is_large_turn else small, ended)
             if not units:
-                continue  # all that waited in front had ended
+                continue  # all tickets in front had ended
             self._num_small_batches = 0 if is_large_turn or not large else self._num_small_batches + 1
             model = units[0].ticket.model
             tokens = sum(unit.tokens for unit in units)
@@ -306,7 +306,7 @@ class Queue:
                 if unit is None:
                     ring.pop(client, None)
                 elif lane.credit_s <= 0:
-                    ring[client] = ring.pop(client)  # to the end: it is the next one's turn
+                    ring[client] = ring.pop(client)  # to the end of the line: it is the next client's turn
                     has_more = True
         return chosen
 
@@ -327,7 +327,7 @@ class Queue:
         return True
 
     def _forget(self, ticket: Ticket) -> None:
-        """Count the waiting units of a ticket no more; they leave the queue when their turn comes."""
+        """Stop counting the waiting units of a ticket; they leave the queue when their turn comes."""
         lane = self._rings[not ticket.is_interactive].get(ticket.client)
         if lane is None:
             return

@@ -36,7 +36,7 @@ def all_routes() -> list[Route]:
 
     modules = (native, tei, openai, cohere, hugging_face, kserve, main_route, info)
     routes = [route for module in modules for route in module.ROUTES]
-    # Vertex AI says by the environment where it will ask.
+    # Vertex AI names its path in the environment.
     asked_at = os.environ.get("AIP_PREDICT_ROUTE", "")
     is_new = asked_at.startswith("/") and all(route.path != asked_at for route in routes)
     return [*routes, replace(main_route.VERTEX, path=asked_at)] if is_new else routes

@@ -145,7 +145,7 @@ def use_cores(number: int) -> None:
 
 
 def check_finite(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return ``values``; a vector that is not made of numbers is no answer."""
+    """Return ``values``; raise if a vector has NaN or infinity."""
     if not np.isfinite(values).all():
         raise FloatingPointError("the model's output is not finite")
     return values

@@ -58,13 +58,13 @@ class Served:
 
     @property
     def model(self) -> Model:
-        """The encoder; only asked of one."""
+        """The encoder; only for encoders."""
         assert isinstance(self.loaded, Model)
         return self.loaded
 
     @property
     def translator(self) -> Translator:
-        """The translator; only asked of one."""
+        """The translator; only for translators."""
         assert isinstance(self.loaded, Translator)
         return self.loaded
 
@@ -94,7 +94,7 @@ class Served:
 
     @property
     def kind(self) -> Literal["embedding", "classifier", "reranker", "tagger", "answerer", "translator"]:
-        """What clients of text-embeddings-inference would call it, as far as that has a word."""
+        """The model type in the terms of text-embeddings-inference, if it has one."""
         if isinstance(self.loaded, Translator):
             return "translator"
         head = self.loaded.config.head
@@ -134,7 +134,7 @@ class Served:
         return replace(self.task, settings=replace(self.task.settings, long_text="window"))
 
     def read_sha256(self) -> None:
-        """Hash the weights: that takes a while, and nobody waits for it."""
+        """Hash the weights in the background: that takes a while."""
         folder = self.loaded.folder
         files = weight_files(folder) if folder else []
         self.sha256 = sha256_of(files[0]) if files else None

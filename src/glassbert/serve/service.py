@@ -2,9 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -24,10 +24,12 @@ from glassbert.serve.settings import ServeSettings
 from glassbert.serve.tickets import Failure, Part
 from glassbert.serve.workers import Hooks, Workers
 
-SLICE = 32
-"""Texts that are tokenised at a time, so that a small request need not wait for all texts of a large one."""
+SLICE, SLICE_CHARACTERS = 32, 50_000
+"""What is tokenised at a time, so that a small request need not wait for all texts of a large one."""
 CHARACTERS_PER_TOKEN = 4
 """For a first guess of how long a request takes, before it is tokenised."""
+
+Result = TypeVar("Result")
 
 
 class Service:
@@ -78,7 +80,7 @@ class Service:
         """Start the compute threads."""
         usual = torch.get_num_threads()
         self.workers.start()
-        torch.set_num_threads(usual)  # for threads of others; ours have their own setting
+        torch.set_num_threads(usual)  # for other threads; ours have their own setting
         threading.Thread(target=self._read_digests, daemon=True).start()
 
     def reload(self) -> None:
@@ -105,7 +107,6 @@ class Service:
         Args:
             should_stream: Whether rows are wanted one by one; a text that fails then ends only its row.
         """
-        loop = asyncio.get_running_loop()
         guess = sum(num_characters(item) for item in items) // CHARACTERS_PER_TOKEN
         is_small = len(items) <= 4
         try:
@@ -117,10 +118,7 @@ class Service:
                 small=is_small,
             )
             started = self.queue.clock()
-            parts: list[Part] = []
-            for first in range(0, len(items), SLICE):
-                some = items[first : first + SLICE]
-                parts += await loop.run_in_executor(self._tokeniser, question.parts, some, first)
+            parts: list[Part] = await self.in_slices(question.parts, items)
             answer = Answer(self.queue, parts, served.name, asker, should_stream)
             answer.tokenise_s = self.queue.clock() - started
             self.queue.submit(answer.ticket)
@@ -136,12 +134,21 @@ class Service:
             raise Problem(429, "Overloaded", "too many large requests at once; try again", headers=headers)
 
     def let_go(self, num_bytes: int) -> None:
-        """Count it no more."""
+        """Stop counting the body of a request."""
         self._num_bytes -= num_bytes
 
-    async def on_tokeniser(self, work: Callable[[], Any]) -> Any:
-        """Return what ``work`` returns; it runs on the tokeniser's thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._tokeniser, work)
+    async def in_slices(
+        self, work: Callable[[Sequence[Any], int], list[Result]], items: Sequence[Any]
+    ) -> list[Result]:
+        """Return what ``work`` returns for all items; it runs on the tokeniser's thread, a slice at a time.
+
+        Args:
+            work: Receives some items and the index of the first.
+        """
+        loop, found = asyncio.get_running_loop(), []
+        for first, some in slices(items):
+            found += await loop.run_in_executor(self._tokeniser, work, some, first)
+        return found
 
     def _loaded(self, name: str, folder: str) -> Served:
         served = Served.load(name, folder, self.place, is_exact=self.settings.exact)
@@ -179,6 +186,17 @@ class Service:
 
     def _log_failure(self, error: Exception) -> None:
         self.log.event("the model failed on a text", failure=type(error).__name__)
+
+
+def slices(items: Sequence[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
+    """Yield items, a few at a time and less of long ones, with the index of the first."""
+    first = size = 0
+    for index, item in enumerate(items):
+        size += num_characters(item)
+        if index > first and (index - first == SLICE or size > SLICE_CHARACTERS):
+            yield first, items[first:index]
+            first, size = index, num_characters(item)
+    yield first, items[first:]
 
 
 def num_characters(item: Any) -> int:

@@ -7,7 +7,7 @@ from glassbert.ranges import PROCESSES, Bytes, Count, Range, SecondsAboveZero
 from glassbert.typed import check_fields
 
 OnLong = Literal["truncate", "window", "error"]
-"""What becomes of a text that is too long for the model."""
+"""What to do with a text that is too long for the model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,13 +19,13 @@ class ServeSettings:
     on_long: OnLong = "truncate"
     """Of a text that is too long: truncate it as the model was trained, read it in windows, or refuse it."""
     exact: bool = False
-    """Compute each text alone, so that its answer is the same to the last bit whatever else is asked."""
+    """Compute each text alone: its answer is then the same to the last bit whatever else is asked."""
     timeout: SecondsAboveZero = 10.0
     """Seconds that a request may take beyond its own work, unless its headers name a shorter time."""
     max_timeout: SecondsAboveZero = 120.0
     """Seconds that any request may take."""
     max_wait: SecondsAboveZero = 2.0
-    """Seconds that a request of up to 4 texts may be expected to wait; beyond it gets 429 at once."""
+    """Seconds that a request of up to 4 texts may be expected to wait; beyond that it gets 429 at once."""
     batch_ms: Annotated[float, Range(0, 10**6, has_low=False)] = 100.0
     """Milliseconds that a batch should take at most; its size follows from the measured speed."""
     batch_tokens: Count | None = None

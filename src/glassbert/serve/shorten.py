@@ -13,7 +13,7 @@ CHARACTERS_PER_PIECE = 16
 def shortened(text: str, room: int, tokenizer: Tokenizer, *, parse_specials: bool) -> str:
     """Return a beginning of ``text`` that has the same first ``room`` pieces, and more than these.
 
-    A text without so many pieces is returned whole.
+    A text with fewer pieces is returned whole.
     """
     length = CHARACTERS_PER_PIECE * room
     while length < len(text):

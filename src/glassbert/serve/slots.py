@@ -1,7 +1,7 @@
 """Memory that the processes of a server share: each writes into a slot of its own, and all read every slot.
 
-There are no locks, which a process that is killed could hold for ever: whoever reads a slot while it is being
-written sees that its checksum does not fit, and reads again.
+There are no locks, which a killed process could hold forever. A reader of a slot that is being written sees
+that its checksum does not fit, and reads again.
 """
 
 import mmap

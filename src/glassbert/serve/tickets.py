@@ -1,7 +1,7 @@
 """A request in the queue: its texts, and the units that compute threads work on.
 
 A ticket has one part for each text, and a part has one unit, or one for each window of a long text. Compute
-threads hand in the output of units; whoever waits for the ticket is notified of each part and of the end.
+threads hand in the output of units; the waiting request is notified of each part and of the end.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -21,7 +21,7 @@ class Group(Hashable, Protocol):
 
 
 class Failure(Exception):
-    """Why a ticket has no answer. Nothing of the text is in it."""
+    """Why a ticket has no answer. The message contains nothing of the text."""
 
 
 class Expired(Failure):
@@ -123,7 +123,7 @@ class Ticket:
 
     @property
     def is_interactive(self) -> bool:
-        """Whether somebody seems to wait in front of a screen."""
+        """Whether the request is small, as those of an interactive user are."""
         return len(self.parts) <= INTERACTIVE_PARTS
 
     def deliver(self, unit: Unit, output: Any) -> None:
@@ -138,7 +138,7 @@ class Ticket:
                 return
         try:
             row = part.finish(part.outputs)
-        except Exception as error:  # whatever it is, only this text suffers
+        except Exception as error:  # whatever it is, only this text fails
             self.fail(unit, error)
             return
         with self._lock:

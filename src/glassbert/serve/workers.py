@@ -12,11 +12,14 @@ from glassbert.serve.tickets import Unavailable
 HANGS_AFTER_S = 60.0
 """A batch that runs longer makes the server unhealthy."""
 LOST_AFTER_S = 180.0
-"""After this time nobody expects it to end: the server gives up, to be started again."""
+"""After this time it is taken to hang: the server gives up, to be started again."""
 MAX_DEATHS = 3
 DEATHS_WITHIN_S = 60.0
 """This many deaths of threads in this time, and the server gives up."""
 POLL_S = 1.0
+ALONE_S = 0.1
+"""A lone batch of less work than this runs on one core: in each of a network's many steps the cores wait for
+each other, and for as long as it takes where something else is running too."""
 
 
 @dataclass(eq=False)
@@ -96,7 +99,7 @@ class Workers:
         return None
 
     def have_given_up(self) -> bool:
-        """Return whether only a new process can help: threads die again and again, or one never returns."""
+        """Return whether only a new process can help: threads keep dying, or one never returns."""
         return self._has_died_often or self._longest_s() > LOST_AFTER_S
 
     def _longest_s(self) -> float:
@@ -127,7 +130,7 @@ class Workers:
 
     def _run(self, worker: Worker, batch: Batch) -> None:
         worker.batch = batch
-        num_cores = self.number if batch.is_alone else 1
+        num_cores = self.number if batch.is_alone and batch.expected_s >= ALONE_S else 1
         if num_cores > 1:
             self.hooks.use_cores(num_cores)
         try:

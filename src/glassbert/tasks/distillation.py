@@ -12,29 +12,29 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from glassbert.config import ModelConfig
 from glassbert.interop.companions import Companions, write_companions
 from glassbert.interop.folder import EncoderFolder, write_model
 from glassbert.metrics.regression import pearson, ranks, regression
 from glassbert.model.bert import Bert
-from glassbert.model.depth import depth_of, flops_in_blocks
+from glassbert.model.depth import flops_in_blocks
 from glassbert.model.init import materialised
 from glassbert.model.layout import Layout
 from glassbert.model.packed import pack, run
 from glassbert.model.pooling import Pooling
 from glassbert.model.tap import Tap, shown_losses
+from glassbert.tasks.encoder_training import EncoderModule, EncoderTraining
 from glassbert.tasks.input_order import InputOrder
-from glassbert.tasks.partial_embedding import PartlyTrainedEmbedding, used_rows, whole_state
+from glassbert.tasks.partial_embedding import whole_state
 from glassbert.tasks.task import Input
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
-MOST_COMPARED = 500
+MAX_COMPARED = 500
 """Held-out texts whose similarities, each with each, are compared with the teacher's."""
 
 
-class DistilModule(nn.Module):
+class DistilModule(EncoderModule):
     """A BERT whose states are compared with its teacher's: what the engine differentiates."""
 
     def __init__(self, bert: Bert, pooling: Pooling, rows: Tensor, *, has_same_width: bool) -> None:
@@ -42,20 +42,13 @@ class DistilModule(nn.Module):
 
         Args:
             rows: Rows of the token embedding that are trained, (R,).
-            has_same_width: Whether states can be compared number by number; otherwise only what they say of
-                how alike texts are.
+            has_same_width: Whether states can be compared number by number; otherwise only the similarities
+                of texts are.
         """
-        super().__init__()
-        self.bert, self.pooling, self._has_same_width = bert, pooling, has_same_width
         bert.requires_grad_(False)
         bert.encoder.requires_grad_(True)
-        embeddings = bert.encoder.embeddings
-        setattr(embeddings, "token", PartlyTrainedEmbedding(embeddings.token.weight, rows))  # noqa: B010
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.bert.encoder.embeddings.token.weight.device
+        super().__init__(bert, rows)
+        self.pooling, self._has_same_width = pooling, has_same_width
 
     def forward(self, part: Sequence[Input], tap: Tap | None = None) -> dict[str, Tensor]:
         """Return the sums of losses over a part of a batch."""
@@ -65,21 +58,21 @@ class DistilModule(nn.Module):
         taught = torch.from_numpy(states).to(self.device)  # (T, E)
         ours, theirs = self.pooling(hidden, batch.layout), self.pooling(taught, batch.layout)
         if self._has_same_width:
-            away = (1.0 - F.cosine_similarity(ours, theirs)).sum()
-            lost = (hidden - taught).square().sum(dim=1) / taught.square().sum(dim=1).clamp_min(1e-12)
-            sums = {"cosine_loss": away, "states_loss": lost.sum()}
+            cosine_loss = (1.0 - F.cosine_similarity(ours, theirs)).sum()
+            errors = (hidden - taught).square().sum(dim=1) / taught.square().sum(dim=1).clamp_min(1e-12)
+            sums = {"cosine_loss": cosine_loss, "states_loss": errors.sum()}
         else:
-            sums = {"similarity_loss": _unlike(ours, theirs)}
+            sums = {"similarity_loss": _similarity_loss(ours, theirs)}
         return shown_losses(sums, sums, tap)
 
 
-def _unlike(ours: Tensor, theirs: Tensor) -> Tensor:
+def _similarity_loss(ours: Tensor, theirs: Tensor) -> Tensor:
     """Return how far the cosines of all pairs of texts, (B, B), are from the teacher's; a sum over texts."""
     mine, right = (F.normalize(one, dim=1) @ F.normalize(one, dim=1).T for one in (ours, theirs))
     return (mine - right).square().sum(dim=1).div(max(1, len(ours) - 1)).sum()
 
 
-class Distil:
+class Distil(EncoderTraining):
     """Distillation of vectors; see `Trainable` for what its members mean."""
 
     def __init__(
@@ -104,24 +97,19 @@ class Distil:
             dev: Texts that are not trained on; `taught_dev` must hold the teacher's states before the first
                 step, and `order.taught` those of ``train``.
             companions: Files of the teacher's folder that say how vectors are pooled.
-            dropout: What the saved config says of it, for later training.
-            pairs: Pairs of texts with scores of people, to measure on.
+            dropout: The dropout of the saved config, for later training.
+            pairs: Pairs of texts scored by people, to measure on.
         """
-        self.tokenizer, self.pooling, self.dev, self.pairs = tokenizer, pooling, dev, pairs
-        self.order = InputOrder(
+        order = InputOrder(
             [[one] for one in train], batch_size=batch_size, batch_tokens=batch_tokens, seed=seed
         )
+        super().__init__(bert.config, order)
+        self.tokenizer, self.pooling, self.dev, self.pairs = tokenizer, pooling, dev, pairs
         self.taught_dev: Sequence[NDArray[Any]] = ()
-        self._config, self._companions = bert.config, companions
+        self._companions = companions
         self._saved_config = replace(bert.config, encoder=replace(bert.config.encoder, **dropout))
-        self._rows = used_rows((one.ids for one in train), bert.config.encoder.vocab_size)
         self._has_same_width = bert.config.encoder.hidden_size == teacher_width
         self.module = DistilModule(bert, pooling, self._rows, has_same_width=self._has_same_width)
-
-    @property
-    def config(self) -> ModelConfig:
-        """The shape of the model."""
-        return self._config
 
     @property
     def loss_weights(self) -> Mapping[str, float]:
@@ -130,25 +118,13 @@ class Distil:
 
     @property
     def best_by(self) -> tuple[str, bool]:
-        # Never by the pairs: a score of the pairs that chose the weights would be too high.
+        # Never by the pairs: their score would be too high if it had chosen the weights.
         return "agreement", True
-
-    def batch(self, step: int) -> list[Input]:
-        return self.order.batch(step)
-
-    def split(self, batch: list[Input], num_parts: int) -> list[list[Input]]:
-        return self.order.split(batch, num_parts)
 
     def counts(self, batch: list[Input]) -> dict[str, int]:
         tokens = sum(map(len, batch))
         texts = dict.fromkeys(("cosine_loss", "similarity_loss"), len(batch))
         return {**texts, "states_loss": tokens, "tokens": tokens}
-
-    def epoch_of(self, step: int) -> float:
-        return self.order.epochs.num_done(step)
-
-    def steps_in_epochs(self, num_epochs: float) -> int:
-        return self.order.epochs.steps_in(num_epochs)
 
     def evaluate(self) -> dict[str, float]:
         vectors = pooled_vectors(self.module.bert, self.dev, self.pooling, self.module.device)
@@ -172,19 +148,12 @@ class Distil:
         module = DistilModule(network, self.pooling, self._rows, has_same_width=self._has_same_width)
         return dict(module.named_parameters())
 
-    def depth_of(self, name: str) -> int:
-        return depth_of(self.module.bert, self.module.get_parameter(name))
-
-    def blocks(self) -> Sequence[nn.Module]:
-        return self.module.bert.layers()[1:]
-
     def flops_per_token(self) -> float:
-        length = float(np.mean([len(one) for one in self.order.flat()]))
-        return flops_in_blocks(self.module.bert.encoder.blocks, length)
+        return flops_in_blocks(self.module.bert.encoder.blocks, self._mean_length())
 
 
 class ScoredPairs:
-    """Pairs of texts with scores of people."""
+    """Pairs of texts scored by people."""
 
     def __init__(self, inputs: Sequence[Input], gold: NDArray[np.float64]) -> None:
         """Take the first texts of all pairs, then the second ones, and the scores."""
@@ -224,7 +193,7 @@ def compared_vectors(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> 
     the two vectors of a text, where both have the same width.
     """
     mine, right = _unit(ours), _unit(theirs)
-    rows, columns = np.triu_indices(min(len(mine), MOST_COMPARED), k=1)
+    rows, columns = np.triu_indices(min(len(mine), MAX_COMPARED), k=1)
     pairs = [(one[rows] * one[columns]).sum(axis=1).astype(np.float64) for one in (mine, right)]
     found = {"agreement": pearson(ranks(pairs[0]), ranks(pairs[1]))}
     if mine.shape == right.shape:

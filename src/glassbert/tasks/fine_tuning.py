@@ -8,9 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic
 
-import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from glassbert.config import ModelConfig
 from glassbert.data.examples import E
@@ -20,14 +18,15 @@ from glassbert.interop.companions import TASK_WEIGHTS, Companions, read_companio
 from glassbert.interop.folder import EncoderFolder, write_model
 from glassbert.interop.weights import save_tensors, tensors_in
 from glassbert.model.bert import Bert, Output
-from glassbert.model.depth import depth_of, flops_in_blocks
+from glassbert.model.depth import flops_in_blocks
 from glassbert.model.init import materialised
 from glassbert.model.layout import Batch
 from glassbert.model.packed import pack
 from glassbert.model.tap import Tap, shown_losses
+from glassbert.tasks.encoder_training import EncoderModule, EncoderTraining
 from glassbert.tasks.forward import decoded, raw_outputs
 from glassbert.tasks.input_order import InputOrder
-from glassbert.tasks.partial_embedding import PartlyTrainedEmbedding, used_rows, whole_state
+from glassbert.tasks.partial_embedding import whole_state
 from glassbert.tasks.registry import task_class, task_of_head
 from glassbert.tasks.task import LOWER_IS_BETTER, Input, P, Task
 from glassbert.tasks.teaching import TAUGHT, Teaching, num_taught
@@ -35,7 +34,7 @@ from glassbert.text.wordpiece.tokenizer import Tokenizer
 from glassbert.typed import record_from, typed
 
 
-class FineTuneModule(nn.Module):
+class FineTuneModule(EncoderModule):
     """A BERT with a task's losses: what the engine differentiates."""
 
     def __init__(
@@ -47,15 +46,12 @@ class FineTuneModule(nn.Module):
             rows: Rows of the token embedding that are trained, (R,); None trains them all.
             teaching: How a teacher's answers, which the inputs then hold, count.
         """
-        super().__init__()
-        self.bert, self.extra = bert, task.extra
-        self._task, self._teaching = task, teaching
-        self._is_encoder_frozen = task.settings.freeze_encoder
-        if self._is_encoder_frozen:
+        is_frozen = task.settings.freeze_encoder
+        super().__init__(bert, None if is_frozen else rows)
+        self.extra = task.extra
+        self._task, self._teaching, self._is_encoder_frozen = task, teaching, is_frozen
+        if is_frozen:
             bert.encoder.requires_grad_(False)
-        elif rows is not None:
-            embeddings = bert.encoder.embeddings
-            setattr(embeddings, "token", PartlyTrainedEmbedding(embeddings.token.weight, rows))  # noqa: B010
 
     def train(self, mode: bool = True) -> "FineTuneModule":
         """Turn dropout on or off; in a frozen encoder it stays off."""
@@ -63,11 +59,6 @@ class FineTuneModule(nn.Module):
         if self._is_encoder_frozen:
             self.bert.encoder.eval()
         return self
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.bert.encoder.embeddings.token.weight.device
 
     def forward(self, part: Sequence[Input] | Batch, tap: Tap | None = None) -> dict[str, Tensor] | Output:
         """Return the sums of losses and counts over a part of a batch; for packed input, the output.
@@ -95,7 +86,7 @@ class FineTuneModule(nn.Module):
         return sums
 
 
-class FineTune(Generic[E, P]):
+class FineTune(EncoderTraining, Generic[E, P]):
     """Fine-tuning for a task; see `Trainable` for what its members mean."""
 
     def __init__(
@@ -115,7 +106,7 @@ class FineTune(Generic[E, P]):
         """Encode the examples, once for the whole run.
 
         Args:
-            unlabelled: More examples, of which only a teacher says something.
+            unlabelled: More examples, for which only the teacher's answers are learned.
             teaching: How a teacher's answers count; `order.taught` must hold them before the first step.
         """
         self.tokenizer, self.task, self.train, self.dev = tokenizer, task, train, dev
@@ -123,18 +114,12 @@ class FineTune(Generic[E, P]):
         self.train_inputs = task.inputs(train, with_targets=True)
         self.dev_inputs = task.inputs(dev, with_targets=True) if dev else []
         more = task.inputs(unlabelled, with_targets=False) if unlabelled else []
-        self.order = InputOrder(
+        order = InputOrder(
             [*self.train_inputs, *more], batch_size=batch_size, batch_tokens=batch_tokens, seed=seed
         )
-        self._config = bert.config
-        self._rows = used_rows((one.ids for one in self.order.flat()), bert.config.encoder.vocab_size)
+        super().__init__(bert.config, order)
         self.module = FineTuneModule(bert, task, self._rows, teaching)
         self._alarm: str | None = None
-
-    @property
-    def config(self) -> ModelConfig:
-        """The shape of the model."""
-        return self._config
 
     @property
     def loss_weights(self) -> Mapping[str, float]:
@@ -144,22 +129,10 @@ class FineTune(Generic[E, P]):
     def best_by(self) -> tuple[str, bool]:
         return self.task.best_by, self.task.best_by not in LOWER_IS_BETTER
 
-    def batch(self, step: int) -> list[Input]:
-        return self.order.batch(step)
-
-    def split(self, batch: list[Input], num_parts: int) -> list[list[Input]]:
-        return self.order.split(batch, num_parts)
-
     def counts(self, batch: list[Input]) -> dict[str, int]:
         labelled = [one for one in batch if one.target is not None]
         taught = {TAUGHT: num_taught(batch, self.task.contest)} if self.teaching else {}
         return {**self.task.counts(labelled), **taught, "tokens": sum(map(len, batch))}
-
-    def epoch_of(self, step: int) -> float:
-        return self.order.epochs.num_done(step)
-
-    def steps_in_epochs(self, num_epochs: float) -> int:
-        return self.order.epochs.steps_in(num_epochs)
 
     def check_metric(self) -> None:
         """Raise UserError for a metric that the task lacks, now rather than after the first epoch."""
@@ -206,14 +179,8 @@ class FineTune(Generic[E, P]):
         weights = dict(FineTuneModule(network, self.task, self._rows).named_parameters())
         return weights | (_extra_in(read_companions(folder), folder) if self.task.extra is not None else {})
 
-    def depth_of(self, name: str) -> int:
-        return depth_of(self.module.bert, self.module.get_parameter(name))
-
-    def blocks(self) -> Sequence[nn.Module]:
-        return self.module.bert.layers()[1:]
-
     def flops_per_token(self) -> float:
-        length = float(np.mean([len(one) for one in self.order.flat()]))
+        length = self._mean_length()
         share_read = 1.0 if HEADS[self.config.head].reads_every_token else 1 / length
         flops = flops_in_blocks(self.module.bert.encoder.blocks, length, share_read)
         return flops / 3 if self.task.settings.freeze_encoder else flops

@@ -12,7 +12,7 @@ from glassbert.tasks.task import Input
 
 
 class InputOrder:
-    """Batches of examples, each with all of its inputs, and with what a teacher says of them."""
+    """Batches of examples, each with all of its inputs, and with a teacher's answers."""
 
     def __init__(
         self, inputs: Sequence[Sequence[Input]], *, batch_size: int, batch_tokens: int, seed: int

@@ -26,7 +26,7 @@ class PartlyTrainedEmbedding(nn.Module):
         self.num_embeddings, self.embedding_dim = table.shape
         self.weight = nn.Parameter(table.detach()[rows].clone())  # (R, D)
         # A parameter, not a buffer: DDP would broadcast a buffer at every step.
-        self.resting = nn.Parameter(table.detach().clone(), requires_grad=False)  # (V, D)
+        self.frozen = nn.Parameter(table.detach().clone(), requires_grad=False)  # (V, D)
         places = torch.full((self.num_embeddings,), -1)
         places[rows] = torch.arange(len(rows))
         self.register_buffer("places", places, persistent=False)
@@ -40,7 +40,7 @@ class PartlyTrainedEmbedding(nn.Module):
         if self.training:
             return F.embedding(places, self.weight)
         found = F.embedding(places.clamp_min(0), self.weight)
-        return torch.where((places >= 0)[:, None], found, F.embedding(ids, self.resting))
+        return torch.where((places >= 0)[:, None], found, F.embedding(ids, self.frozen))
 
 
 def used_rows(ids: Iterable[NDArray[np.int32]], vocab_size: int) -> Tensor:
@@ -56,14 +56,14 @@ def whole_state(weights: Mapping[str, Tensor], rows: Tensor) -> dict[str, Tensor
     state = {
         name.removeprefix("bert."): tensor for name, tensor in weights.items() if name.startswith("bert.")
     }
-    resting = state.pop(f"{TOKENS}.resting", None)
-    if resting is not None:
-        state[f"{TOKENS}.weight"] = whole_table(state[f"{TOKENS}.weight"], resting, rows)
+    frozen = state.pop(f"{TOKENS}.frozen", None)
+    if frozen is not None:
+        state[f"{TOKENS}.weight"] = whole_table(state[f"{TOKENS}.weight"], frozen, rows)
     return state
 
 
-def whole_table(weight: Tensor, resting: Tensor, rows: Tensor) -> Tensor:
+def whole_table(weight: Tensor, frozen: Tensor, rows: Tensor) -> Tensor:
     """Return the whole table, (V, D), with the trained rows, (R, D), in their places."""
-    table = resting.clone()
+    table = frozen.clone()
     table[rows] = weight
     return table

@@ -1,4 +1,4 @@
-"""What run.json keeps of a task, by type: a damaged one is refused before a task is made of it."""
+"""The types of what run.json keeps of a task, so that a damaged one is refused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -31,7 +31,7 @@ P = TypeVar("P", bound="Prediction")
 
 Contest = Literal["labels", "places", "each", "number"]
 """labels: the last dimension shares one probability; places: the first does; each: every logit has its own;
-number: a logit is no probability but the answer itself."""
+number: a logit is the answer itself, not a probability."""
 
 LOWER_IS_BETTER = frozenset({"loss", "mse", "mae", "ece", "ece_uncalibrated", "hamming_loss"})
 
@@ -54,7 +54,7 @@ class Input:
     target: NDArray[Any] | None = None
     """The label in the task's own encoding; None if unlabelled."""
     taught: NDArray[Any] | None = None
-    """What a teacher says of it, one row for each of the task's `logits`; None without a teacher."""
+    """The teacher's answer to it, one row for each of the task's `logits`; None without a teacher."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -96,9 +96,9 @@ class Tuning:
 class Task(ABC, Generic[E, P]):
     """How an example becomes inputs, what its loss is, and how logits become a prediction.
 
-    A task is made from examples before training (`for_training`), or from what run.json says of a saved model
+    A task is made from examples before training (`for_training`), or from the run.json of a saved model
     (`from_run`). It holds no weights but those of ``extra``. Methods that are not abstract suit a task whose
-    scores promise nothing; `examples` and `predictions` are in the same order everywhere.
+    scores are not probabilities; `examples` and `predictions` are in the same order everywhere.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Task(ABC, Generic[E, P]):
     temperature: float = 1.0
     """What the weights of the head were divided by after training; scores need no further correction."""
     thresholds: Mapping[str, Any] = field(default_factory=dict)
-    """From which score on predictions are right as often as wanted, on dev rows; by that share, as text."""
+    """The score from which predictions are right this often on dev rows, by that share as text."""
     extra: nn.Module | None = None
     """Weights beyond those of BERT, such as the transitions of a CRF; saved in a file of their own."""
 
@@ -240,11 +240,11 @@ class Task(ABC, Generic[E, P]):
         return []
 
     def acceptance(self, examples: Sequence[E], predictions: Sequence[P]) -> Acceptance | None:
-        """Return from which scores on guesses can be accepted; None for a task without classes."""
+        """Return the scores from which guesses can be accepted; None for a task without classes."""
         return None
 
     def calibration(self, examples: Sequence[E], predictions: Sequence[P]) -> Calibration | None:
-        """Return how far scores and success are apart; None for a task whose scores promise nothing."""
+        """Return how far scores and success are apart; None for a task whose scores are not probabilities."""
         return None
 
     def tune(

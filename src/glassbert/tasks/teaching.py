@@ -1,4 +1,4 @@
-"""What a student learns from its teacher: the teacher's logits, softened, beside the labels that there are.
+"""What a student learns from its teacher: the teacher's logits, softened, beside the labels.
 
 Legend: N logits of an input, C labels.
 """

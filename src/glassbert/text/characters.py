@@ -145,5 +145,5 @@ def lower(character: str) -> str:
 
 
 def _is_in(character: str, borders: list[int]) -> bool:
-    """Return whether ``character`` lies in a range: an odd number of borders is then at or before it."""
+    """Return whether ``character`` lies in a range: the number of borders at or before it is then odd."""
     return bisect_right(borders, ord(character)) % 2 == 1

@@ -1,4 +1,4 @@
-"""Chinese characters and the components that they are made of, from a file of the user's."""
+"""Chinese characters and the components that they are made of, from a file that the user gives."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -26,7 +26,7 @@ def read_components(path: str | Path) -> Components:
 
 
 def relatives(character: str, components: Components, known: Collection[str]) -> list[str]:
-    """Return the known characters that share most components with one; at most five, none if none do."""
+    """Return the known characters that share most components with one; at most five."""
     own = components.get(character, frozenset())
     shares = {
         other: 2 * len(own & components[other]) / (len(own) + len(components[other]))

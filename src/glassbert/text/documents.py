@@ -25,9 +25,9 @@ from glassbert.text.sentences import split_sentences
 Form = Literal["sentences", "paragraphs", "documents", "jsonl", "wikitext"]
 FORMS: tuple[Form, ...] = get_args(Form)
 
-# A long document comes in parts of about this size, so that a book in one document fits in memory.
+# A long document is yielded in parts of about this size, so that a book in one document fits in memory.
 _PART_CHARACTERS = 1 << 19
-_PART_LINES = 1 << 19  # blank ones have no characters
+_PART_LINES = 1 << 19  # blank lines have no characters
 
 _TITLE = re.compile(r"\s*= [^=\s](?:.*[^=\s])? =\s*")
 _MARKS = re.compile(r"(?:= )*")
@@ -229,7 +229,7 @@ def _without_marks(line: str) -> str:
     """
     text = line.strip()
     marks = _MARKS.match(text)
-    assert marks is not None  # it matches nothing, too
+    assert marks is not None  # it also matches the empty string
     start, end = marks.end() - 2 * (text[marks.end() :] == "="), len(text)
     while text.endswith(" =", start, end):
         end -= 2

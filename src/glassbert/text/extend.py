@@ -54,7 +54,7 @@ class ExtensionPlan:
     already: tuple[str, ...]
     """Words that are pieces of the old vocabulary."""
     num_duplicates: int
-    """Lines that, once normalised, repeat the word of an earlier line."""
+    """Lines whose normalised word repeats that of an earlier line."""
     num_empty: int
     before: Coverage
     after: Coverage

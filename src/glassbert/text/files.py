@@ -1,4 +1,4 @@
-"""The one way in for files of text: which files, and how they are encoded, line by line.
+"""The only reader of text files: which files, and their lines, decoded.
 
 Text is UTF-8, with or without a byte order mark, or GB18030 if that is what the bytes are. A line beyond the
 limit is refused before it fills the memory. `unpack.py` unpacks.
@@ -77,7 +77,7 @@ def read_lines(path: str | Path, log: Log = to_stderr) -> Iterator[str]:
 
 
 def read_stream(stream: BinaryIO, name: str) -> Iterator[str]:
-    """Yield the lines of an open stream of UTF-8 as they come; ``name`` is for messages."""
+    """Yield the lines of an open stream of UTF-8 as they arrive; ``name`` is for messages."""
     return decoded_lines(_split(pieces_of(stream), name, LINE), name)
 
 

@@ -1,6 +1,6 @@
 """Texts and lists of texts in portions that the engine takes in bounded memory.
 
-The engine needs about 200 times the memory of a text while it cuts it, and ends the process if it gets none.
+The engine needs about 200 times the memory of a text while it cuts it, and kills the process if it gets none.
 """
 
 import re
@@ -71,4 +71,4 @@ def grouped(
 
 
 def _length(text: object) -> int:
-    return len(text) if isinstance(text, str) else 0  # what is not a text is reported by who works on it
+    return len(text) if isinstance(text, str) else 0  # the caller reports what is not a text

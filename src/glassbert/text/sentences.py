@@ -27,7 +27,8 @@ _LONGEST_ABBREVIATION = 12
 _WORD_AFTER = re.compile(f"\\s*[{_OPENERS}]*([^\\W_]*)")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 _SPACES = re.compile(r"\s*")
-_WEAK_END = re.compile("[,;:\uff0c\uff1a\u3001](?=\\s|[^\\x00-\\x7f])|\\s")
+_COMMA = re.compile("[,;:\uff0c\uff1a\u3001](?=\\s|[^\\x00-\\x7f])")
+_SPACE = re.compile(r"\s")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -89,7 +90,7 @@ def _ends(text: str) -> Iterator[int]:
 def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
     """Return whether the sentence that began at ``start`` ends with a mark that need not end one."""
     after = _WORD_AFTER.match(text, match.end())
-    assert after is not None  # it matches nothing, too
+    assert after is not None  # it also matches the empty string
     word_after = after[1]
     if word_after[:1].islower():
         return False
@@ -133,13 +134,15 @@ def _add(spans: list[Range], text: str, start: int, end: int, max_characters: in
 
 def _after_spaces(text: str, start: int) -> int:
     spaces = _SPACES.match(text, start)
-    assert spaces is not None  # it matches nothing, too
+    assert spaces is not None  # it also matches the empty string
     return spaces.end()
 
 
 def _cut_before(text: str, start: int, limit: int) -> int:
     """Return where to cut a run that is too long: after a comma or a space in its second half, if any."""
     middle = (start + limit) // 2
-    weak = list(_WEAK_END.finditer(text, middle, limit))
-    commas = [match.end() for match in weak if not match.group().isspace()]
-    return commas[-1] if commas else weak[-1].end() if weak else limit
+    for weak_end in (_COMMA, _SPACE):
+        ends = [match.end() for match in weak_end.finditer(text, middle, limit)]
+        if ends:
+            return ends[-1]
+    return limit

@@ -15,7 +15,7 @@ class TextTokenizer(Protocol):
 
     @property
     def max_length(self) -> int:
-        """How many ids an input may have, specials included."""
+        """The most ids that an input may have, specials included."""
 
     def __len__(self) -> int:
         """Return the number of pieces."""
@@ -36,11 +36,6 @@ class TextTokenizer(Protocol):
 
 def for_engine(texts: Sequence[str]) -> list[str]:
     """Return ``texts`` with lone surrogates, which the engine cannot take, replaced one for one."""
-    if isinstance(texts, str):
-        raise UserError("expected a list of texts, got a str; wrap it in a list")
-    for text in texts:
-        if not isinstance(text, str):
-            raise UserError(f"expected texts that are str, got a {type(text).__name__}; convert it first")
     return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in texts]
 
 

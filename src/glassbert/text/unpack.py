@@ -1,4 +1,4 @@
-"""Files as bytes, unpacked a bounded piece at a time; a file that unpacks to very much more is refused.
+"""Files as bytes, unpacked a bounded piece at a time; one that unpacks to far more than its size is refused.
 
 To add a packing, add its suffix and its reader to `PACKINGS`.
 """
@@ -16,7 +16,7 @@ from glassbert.open_files import PACKING_RATIO, open_stream
 _CHUNK_BYTES = 1 << 18
 # One packed kilobyte of Zstandard can become 32 MB, and its package unpacks all that it is given.
 _ZSTANDARD_BYTES = 1 << 11
-# A small file may well be one line, repeated.
+# A small file may well be one repeated line.
 _NEVER_REFUSED_BYTES = 16 << 20
 
 
@@ -42,7 +42,7 @@ def check_ratio(path: str | Path, num_bytes: int, num_packed_bytes: int) -> None
 
 
 def pieces_of(file: Any) -> Iterator[bytes]:
-    """Yield the bytes of an open, buffered file as they come."""
+    """Yield the bytes of an open, buffered file as they arrive."""
     while chunk := file.read1(_CHUNK_BYTES):
         yield chunk
 

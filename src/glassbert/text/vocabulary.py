@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from glassbert.arguments import checked_methods
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.open_files import read_regular
-from glassbert.outputs import VOCABULARY, check_new
+from glassbert.outputs import check_new
 from glassbert.storage import write_atomically
 from glassbert.text.files import decoded_lines
 
@@ -68,13 +68,9 @@ class Vocabulary:
         _check(lines, str(path))
         return cls(tuple(lines))
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the `vocab.txt`.
-
-        Args:
-            overwrite: Replace a vocabulary that exists.
-        """
-        check_new(path, VOCABULARY, overwrite=overwrite)
+    def save(self, path: str | Path) -> None:
+        """Write the `vocab.txt`; no file is replaced, as nothing in it would say whose it is."""
+        check_new(path)
         write_atomically(Path(path), self._file_bytes)
 
     def __len__(self) -> int:
@@ -122,7 +118,7 @@ class Vocabulary:
 
     @cached_property
     def starts_word(self) -> NDArray[np.bool_]:
-        """For each id whether its piece begins a word, which is whether it has no ##; (V,), read-only."""
+        """For each id whether its piece begins a word, that is, has no ##; (V,), read-only."""
         starts = np.array([not piece.startswith("##") for piece in self.pieces], dtype=np.bool_)
         starts.flags.writeable = False
         return starts
@@ -152,7 +148,7 @@ def _check(pieces: Sequence[str], name: str) -> None:
         first_line = first_lines.setdefault(piece, line)
         if first_line != line:
             raise ModelError(
-                f"{name}:{line}: {piece!r} is already on line {first_line}; each piece must be there once"
+                f"{name}:{line}: {piece!r} is already on line {first_line}; each piece must occur once"
             )
     for special in SPECIALS:
         if special not in first_lines:

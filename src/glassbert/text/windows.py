@@ -20,7 +20,7 @@ class Window(NamedTuple):
 
 
 def windows(num_pieces: int, room: int, stride: int) -> list[Window]:
-    """Return windows that together hold every piece; a text that fits, even an empty one, has one window.
+    """Return windows that together hold every piece; a text that fits has one window, even an empty text.
 
     A longer text has as many windows as the stride requires, all of the same length and none longer than
     necessary: neighbours share at least ``room - stride`` pieces, and a text that is barely too long is not

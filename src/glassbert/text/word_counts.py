@@ -1,4 +1,4 @@
-"""Count the words of text of any size in bounded memory, on any number of processes, with one result.
+"""Count words of any amount of text in bounded memory; the number of processes does not change the result.
 
 Text is cut into blocks that do not depend on the number of processes, and their counts are added up in the
 order of the text, so that rare words are always pruned at the same places.

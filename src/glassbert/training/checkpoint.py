@@ -1,7 +1,6 @@
 """Checkpoints: model folders with the state to resume from; atomic, verified, never a pickle."""
 
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -15,7 +14,7 @@ from glassbert.errors import ModelError, RunFailed
 from glassbert.interop.safetensors_file import SafetensorsFile
 from glassbert.interop.weights import save_tensors
 from glassbert.model.sharded import full
-from glassbert.outputs import WRITTEN
+from glassbert.outputs import WRITTEN, remove_ours
 from glassbert.storage import is_disk_full, new_folder, read_json, sha256_of, write_json
 from glassbert.training.processes import like
 from glassbert.typed import record_from
@@ -76,7 +75,7 @@ def save_checkpoint(run: Path, snapshot: Snapshot, write_model: Callable[[Path],
         sums = {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
         write_json(folder / MANIFEST, {"sha256": sums})
     for old in checkpoints(run)[:-keep]:
-        shutil.rmtree(old)
+        remove_ours(old)
     return path
 
 
@@ -102,7 +101,7 @@ def forget_stops(run: Path, save_every: int) -> None:
         if path == newest:
             break
         if step_of(path) % save_every:
-            shutil.rmtree(path)
+            remove_ours(path)
 
 
 def verify(path: Path) -> None:
@@ -120,6 +119,9 @@ def verify(path: Path) -> None:
 
 def newest_good(run: Path, log: Callable[[str], None]) -> Path | None:
     """Return the newest intact checkpoint; damaged ones are skipped and reported."""
+    for path in run.glob("checkpoint-*"):
+        if _NAME.fullmatch(path.name) and not path.is_dir():
+            raise ModelError(f"{path}: a file where a checkpoint belongs; remove it")
     found = checkpoints(run)
     for path in reversed(found):
         try:

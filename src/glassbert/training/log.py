@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 METRICS = "metrics.jsonl"
 SPEED = "speed.jsonl"
 FLUSH_SECONDS = 2.0
-"""After this long, lines are written for whoever watches the run; a resumed run drops those too many."""
+"""Lines are written at least this often; a resumed run drops those after its checkpoint."""
 
 
 class RunLog:

@@ -55,8 +55,8 @@ def train(
     if not processes.is_main:
         log, on_status = say_nothing, None
     result = _train(processes, trainable, settings, run, about, log, on_status)
-    # The wrapper around the module must be freed before the processes part: as the last owner of the process
-    # group, it would end the group's threads while holding the lock that they wait for.
+    # The wrapper around the module must be freed before the processes leave their group: as the
+    # group's last owner, it would end the group's threads while holding the lock that they wait for.
     if processes.size > 1:
         gc.collect()
     processes.leave()
@@ -89,7 +89,7 @@ def _train(
                 state.save_model(run / "best", about)
             return metrics
 
-        # Asked once a step: asked twice, the clock could end the run without evaluating or saving it.
+        # Checked once a step: checked twice, the clock could end the run without evaluating or saving it.
         is_last = state.share_done >= 1.0 or _has_stalled(state)
         while not is_last:
             result, rate, counts = state.update()

@@ -1,4 +1,4 @@
-"""One process or many, which `torchrun` starts: which one this is, and what they do together."""
+"""One process, or many that `torchrun` starts: which one this is, and what they do together."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -16,11 +16,25 @@ from torch.nn.parallel import DistributedDataParallel
 
 from glassbert.errors import UserError
 from glassbert.training.settings import Strategy, TrainSettings
+from glassbert.typed import shown
 
 
 def is_main_process() -> bool:
     """Return whether this process writes files and logs; works before the processes have joined."""
-    return os.environ.get("RANK", "0") == "0"
+    return _number("RANK", 0) == 0
+
+
+def world_size() -> int:
+    """Return how many processes torchrun started; 1 without it."""
+    return _number("WORLD_SIZE", 1)
+
+
+def _number(variable: str, default: int) -> int:
+    """Return what torchrun tells a process."""
+    text = os.environ.get(variable, "")
+    if text and not (text.isdecimal() and text.isascii() and len(text) < 10):
+        raise UserError(f"{variable}={shown(text)}; expected a whole number, as torchrun sets it")
+    return int(text or default)
 
 
 @dataclass(frozen=True)
@@ -33,12 +47,15 @@ class Processes:
 
     @classmethod
     def join(cls, settings: TrainSettings) -> "Processes":
-        """Join the processes that torchrun started, if it did."""
-        size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+        """Join the processes that torchrun started, if any."""
+        size, rank = world_size(), _number("RANK", 0)
         device = choose_device(settings.device)
         if size > 1 and not dist.is_initialized():
             backend = "nccl" if device.type == "cuda" else "gloo"
-            dist.init_process_group(backend, store=_own_store(), rank=rank, world_size=size)
+            try:
+                dist.init_process_group(backend, store=_own_store(), rank=rank, world_size=size)
+            except ValueError as error:
+                raise UserError(f"WORLD_SIZE={size}, but {error}; start processes with torchrun") from None
         return cls(rank, size, device)
 
     def leave(self) -> None:
@@ -122,4 +139,4 @@ def choose_device(wanted: str) -> torch.device:
         raise UserError("train.device is 'cuda', but torch sees no GPU; use 'cpu' or 'auto'")
     if wanted == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    return torch.device("cuda", _number("LOCAL_RANK", 0))

@@ -33,7 +33,7 @@ from glassbert.training.trainable import RemembersData, Trainable
 
 # Odd constants of splitmix64: they spread neighbouring numbers over all seeds.
 _SEED_STEP, _SEED_RANK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
-# Weights of trained models are below 100: whatever such a model says, it has learned nothing.
+# Weights of trained models are below 100: a model with larger ones has learned nothing.
 _LARGEST_WEIGHT = 1e8
 _ADVICE = "the run has diverged: lower train.learning_rate, and look at the data"
 
@@ -75,7 +75,7 @@ class TrainState:
     def share_done(self) -> float:
         """How much of the run is done, by steps or by the clock."""
         if self.settings.minutes is not None:
-            # One clock for all processes: they must agree on the rate and on when to stop.
+            # All processes use one clock: they must agree on the rate and on when to stop.
             elapsed_s = self.processes.sum({"s": self.elapsed_s})["s"] / self.processes.size
             return min(1.0, elapsed_s / (60 * self.settings.minutes))
         assert self.num_steps is not None
@@ -98,7 +98,7 @@ class TrainState:
             settings.schedule, settings.warmup, self._progress_of_update()
         )
         set_rate(self.optimizer, rate)
-        # Dropout is a function of the step, too: no generator has to be saved.
+        # Dropout is a function of the step as well: no generator has to be saved.
         torch.manual_seed((settings.seed + step * _SEED_STEP + self.processes.rank * _SEED_RANK) % 2**63)
         self.module.train()
         try:

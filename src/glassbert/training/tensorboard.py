@@ -1,7 +1,7 @@
 """The curves of a run for TensorBoard, if it is installed.
 
-Events are written synchronously: torch's writer has a thread of its own, in which a full disk would go unseen
-and which a checkpoint would have to wait for.
+Events are written synchronously: torch's writer has a thread of its own, in which a full disk would go
+unnoticed and which a checkpoint would have to wait for.
 """
 
 import time

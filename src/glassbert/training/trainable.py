@@ -1,4 +1,4 @@
-"""What the engine trains: the only thing it knows about a task."""
+"""The interface between the engine and what it trains: all that it knows about a task."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -129,6 +129,21 @@ def test_an_interrupted_build_resumes_and_ends_in_the_same_bytes(
     assert not work_folder(out).exists()
 
 
+def test_files_of_others_in_the_folder_of_a_build_are_not_deleted(
+    text: Path, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    notes = work_folder(tmp_path / "out") / "notes.txt"
+    notes.parent.mkdir()
+    notes.write_text("mine")
+    for overwrite in (False, True):
+        with pytest.raises(UserError, match=r"notes\.txt is not a file that glassbert wrote there; move it"):
+            build(text, tokenizer, tmp_path / "out", overwrite=overwrite)
+    assert notes.read_text() == "mine"
+    notes.unlink()
+    build(text, tokenizer, tmp_path / "out")
+    assert not notes.parent.exists()
+
+
 def test_resuming_with_other_settings_is_refused_and_loses_nothing(
     text: Path, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,7 +83,7 @@ def test_any_damaged_byte_is_found_or_gives_a_corpus_that_can_be_read(tmp_path: 
 
 
 def test_many_shards_need_few_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_MOST_OPEN_FILES", 2)
+    monkeypatch.setattr(reader, "_MAX_OPEN_FILES", 2)
     corpus = write_corpus(tmp_path, in_one_run(), 1)
     assert len(corpus.manifest.shards) == 4
     before = len(os.listdir("/proc/self/fd"))

@@ -107,7 +107,7 @@ def test_labels_have_one_order_even_with_nan_among_them() -> None:
 
 
 def test_blank_lines_without_end_are_not_all_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "_MOST_PEEKED", 8)
+    monkeypatch.setattr(lines, "_MAX_PEEKED", 8)
     endless = lines.Lines(("" for _ in range(1000)), "a")
     assert endless.peek_texts(1) == []
     assert len(endless._ahead) < 40

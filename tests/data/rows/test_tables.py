@@ -76,12 +76,14 @@ def test_quotes_of_csv_may_hold_commas_quotes_and_lines(write: Write) -> None:
     assert [example.where.rsplit(":", 1)[1] for example in table.examples] == ["2", "4"]
 
 
-@pytest.mark.parametrize(("delimiter", "told"), [(";", "';'"), ("\t", r"'\t'")])
-def test_other_delimiters_of_csv_are_detected_and_reported(write: Write, delimiter: str, told: str) -> None:
+@pytest.mark.parametrize(("delimiter", "reported"), [(";", "';'"), ("\t", r"'\t'")])
+def test_other_delimiters_of_csv_are_detected_and_reported(
+    write: Write, delimiter: str, reported: str
+) -> None:
     path = write("a.csv", f'text{delimiter}label\n"a{delimiter}b"{delimiter}X\n')
     table = read_examples(CLASSIFY, path)
     assert rows(table) == [(f"a{delimiter}b", None, ("X",))]
-    assert f"cells are separated by {told}" in table.notes
+    assert f"cells are separated by {reported}" in table.notes
 
 
 def test_a_tsv_with_quotes_can_be_read_as_csv(write: Write) -> None:

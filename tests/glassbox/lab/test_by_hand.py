@@ -188,3 +188,9 @@ def test_a_text_that_is_too_long_is_cut_with_a_word_on_it(name: str, tmp_path: P
     whole, cut = (gb.lab(name, model=model, text=text, **few).text() for text in texts)
     assert "longer than what the model reads" not in whole
     assert f"reads {room} tokens; 3 more were cut, from character {2 * (room - 2)} on: b c d" in cut
+
+
+@pytest.mark.parametrize("name", ["unit", "cell", "norm", "variance", "heads"])
+def test_a_blank_text_is_refused(name: str, model: str) -> None:
+    with pytest.raises(UserError, match="the text is blank"):
+        gb.lab(name, model=model, text=" \n")

@@ -306,7 +306,7 @@ def verdict_on(result: Result, statement: str) -> str:
         ),
         (
             "bottleneck",
-            {"num_steps": 60, "lengths": [2, 8]},
+            {},
             "A source squeezed into one vector loses information as it gets longer.",
             "holds",
         ),
@@ -328,7 +328,7 @@ def test_three_seeds_and_less_training_give_the_direction_and_an_interval(
         ("projections", "(V), removed: Q and K are x does as well as (Q, K, V)."),
         ("heads", "Many heads do better than one at equal parameters (four neighbours)."),
         ("order", "Without positions attention cannot know the order (previous token)."),
-        ("masks", "If kept words are never wrong, the model gets lazy and copies what it sees."),
+        ("masks", "With 100% [MASK] the model cannot use the word itself."),
         ("pairs", "A model can learn whether B belongs to A."),
         ("pairs", "NSP is needed to understand how two sentences relate."),
         ("recall", "Attention gets at far words without that loss."),

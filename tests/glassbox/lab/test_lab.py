@@ -1,5 +1,6 @@
 import json
 import runpy
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +14,8 @@ from glassbert.glassbox.lab.catalogue import CATALOGUE
 from glassbert.glassbox.lab.estimate import Estimate
 from glassbert.glassbox.lab.experiment import find
 from glassbert.glassbox.lab.result import read_result
+from glassbert.glassbox.lab.words import said
+from glassbert.sentence import Language
 
 
 def test_the_list_names_every_experiment_and_its_question(capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,6 +135,22 @@ def test_a_page_and_a_plot_are_written_whole_and_never_over_a_file(
     assert main(["lab", "linear", "--plot", str(tmp_path / "new.svg")]) == 2
     assert "has no plot" in capsys.readouterr().err
     assert not (tmp_path / "new.svg").exists()
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_plots_of_one_file_have_their_titles_and_do_not_overlap(language: Language) -> None:
+    result = gb.saved_result("heads")
+    drawing = ElementTree.fromstring(result.svg(language))
+    titles = [one.text for one in drawing if one.tag.endswith("text")]
+    assert titles == [said(plot.title, language) for plot in result.plots]
+    places = [
+        (float(one.attrib["y"]), float(one.attrib["height"]))
+        for one in drawing
+        if "y" in one.attrib and one.tag.endswith("svg")
+    ]
+    assert len(places) == len(titles)
+    assert all(y + height < below for (y, height), (below, _) in pairwise(places))
+    assert sum(places[-1]) <= float(drawing.attrib["height"])
 
 
 def test_saved_results_are_listed_by_their_claims(

@@ -1,6 +1,7 @@
 """Where two traces part: of two texts, two models, two moments of a training."""
 
 import copy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 import glassbert as gb
 from glassbert.glassbox.trace.diff import matched
+from helpers.small_finetune import run, write_inputs
 from helpers.traced_models import bert, translator
 
 TEXT = "a b c d"
@@ -37,6 +39,18 @@ def test_two_models_part_where_their_weights_differ(weight: str, name: str) -> N
     assert found.first.name == name
     before = [one.relative for one in found.distances][: [one.name for one in found.distances].index(name)]
     assert before == [0.0] * len(before)
+
+
+def test_two_steps_of_a_training_part_at_the_first_weight_that_moved(tmp_path: Path) -> None:
+    inputs = write_inputs(tmp_path)
+    run(inputs, tmp_path / "run", train={"epochs": 3.0, "save_every": 1, "keep": 5})
+    early, late = sorted((tmp_path / "run").glob("checkpoint-*"), key=lambda path: int(path.name[11:]))[:2]
+    first, second = (gb.load(folder, gb.Model).trace("a b c") for folder in (early, late))
+    found = first.diff(second)
+    assert first.model_sha256 != second.model_sha256
+    assert found.first is not None
+    assert found.first.name == "emb.token"
+    assert 0 < found["enc.out"].relative < 1
 
 
 def test_a_trace_does_not_differ_from_itself() -> None:
@@ -87,5 +101,5 @@ def test_the_furthest_names_come_first() -> None:
     assert distances == sorted(distances, reverse=True)
     assert found.to_json()["ranked"][0]["name"] == found.ranked[0].name
     lines = repr(found).splitlines()
-    assert lines[0].startswith("they part at emb.position")
+    assert lines[0].startswith("they diverge at emb.position")
     assert lines[2].split()[0] == found.ranked[0].name

@@ -180,7 +180,7 @@ def test_a_large_trace_is_announced_before_it_is_recorded(monkeypatch: pytest.Mo
     trace = gb.trace(bert(), "a b", log=said.append)
     assert said == [
         f"a trace of {len(trace)} tensors, {trace.nbytes / 1e6:,.0f} MB in memory; "
-        "out=FILE writes it as it comes"
+        "out=FILE writes it as it is computed"
     ]
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from glassbert.errors import ModelError, UserError
 from helpers.explained import ITEMS, Explained, explained
+from helpers.traced_models import bert
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +65,22 @@ def test_a_tag_is_asked_about_by_text_or_by_label(models: dict[str, Explained]) 
     spans = model.predict([text])[0].spans
     if spans:
         assert model.why(text, target="PER", steps=1).target == f"{spans[0].text!r} as PER"
+
+
+@pytest.mark.parametrize("names", [("NOUN", "VERB"), ("B-PER", "I-PER"), ("O", "B-PER"), ("O", "S-PER")])
+def test_foreign_tags_can_be_asked_about(names: tuple[str, ...]) -> None:
+    model = bert("tag", labels=names)
+    label = model.task.tag_set.labels[0]
+    assert model.why("a b c", target=f"a b={label}", method="occlusion").target == f"'a b' as {label}"
+    assert model.trace("a b c", target=[{"start": 0, "end": 5, "label": label}], grad=True)["loss"] > 0
+
+
+def test_a_label_that_is_not_found_is_not_called_unknown() -> None:
+    model = bert("tag", labels=("O", "B-PER", "B-LOC"))
+    with torch.no_grad():
+        model.network.labels.dense.bias[2] = -100
+    with pytest.raises(UserError, match="finds no LOC here; name a part of the text, or TEXT=LOC"):
+        model.why("a b c d", target="LOC")
 
 
 def test_no_answer_can_be_asked_about(models: dict[str, Explained]) -> None:
@@ -125,11 +143,13 @@ def test_windows_of_tags_and_answers_are_found(models: dict[str, Explained]) -> 
         ("fill", "a b", {}, r"has no \[MASK\]"),
         ("classify", "a", {"target": "goood"}, r"label 'goood' is not one .* \(nearest: 'good'\)"),
         ("tag", "abc", {"target": "abc=PERS"}, r"label 'PERS' .* \(nearest: 'PER'\)"),
-        ("tag", "abc", {"target": "xyz"}, "no part of the text"),
-        ("answer", {"question": "a", "context": "b"}, {"target": "c"}, "no part of the context"),
+        ("tag", "abc", {"target": "xyz"}, "not part of the text"),
+        ("answer", {"question": "a", "context": "b"}, {"target": "c"}, "not part of the context"),
         ("regression", "a", {"target": "good"}, "a regression has the one target"),
         ("fill", "a [MASK]", {"target": "##zzz"}, r"not one of the 60 pieces"),
         ("fill", "a [MASK]", {"target": "2=a"}, r"has 1 \[MASK\]; count them from 1"),
+        ("fill", "a [MASK]", {"target": "\u00b2=a"}, r"not one of the 60 pieces"),
+        ("fill", "a [MASK]", {"target": "9" * 5000 + "=a"}, r"not one of the 60 pieces"),
         ("classify", "a", {"method": "gradient"}, r"expected one of .* \(nearest: 'gradients'\)"),
         ("classify", "a", {"unit": "words"}, r"unit='words'; expected one of token, word"),
         ("classify", "a", {"baseline": "noise"}, "baseline='noise'; expected one of mask, pad, zero"),

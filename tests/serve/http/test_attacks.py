@@ -1,4 +1,4 @@
-"""Connections that mean harm, over raw sockets: each is refused and closed, and the server goes on."""
+"""Hostile connections over raw sockets: each is refused and closed, and the server keeps running."""
 
 import socket
 import time

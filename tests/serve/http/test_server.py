@@ -18,10 +18,11 @@ from glassbert.cli.main import main
 from glassbert.errors import UserError
 from glassbert.serve.front import Front
 from glassbert.serve.http.listen import listen
+from glassbert.serve.http.server import Binding, Server
 from glassbert.serve.settings import ServeSettings
 from helpers.asgi import Client
 from helpers.fake_work import Deadly, Held
-from helpers.live_server import LiveServer
+from helpers.live_server import LiveServer, request_bytes
 from helpers.small_served import write_small
 
 Started = Callable[..., LiveServer]
@@ -173,15 +174,52 @@ def test_what_is_no_model_is_refused_before_there_is_an_address(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["serve", str(tmp_path / "none"), "--port", "0"]) == 4
-    told = capsys.readouterr()
-    assert not told.out
-    assert told.err.count("\n") == 1
+    reported = capsys.readouterr()
+    assert not reported.out
+    assert reported.err.count("\n") == 1
 
 
 def test_a_port_in_use_is_one_line() -> None:
     for number in (1, 2):
         with listen("127.0.0.1", 0)[0] as taken, pytest.raises(UserError, match="choose another --port"):
             listen("127.0.0.1", taken.getsockname()[1], number)
+
+
+def test_an_answer_does_not_wait_for_the_client_to_confirm_its_head(started: Started) -> None:
+    live = started()
+    with live.connect() as connection:
+        connection.sendall(request_bytes("/livez", method="GET"))
+        assert connection.recv(64).startswith(b"HTTP/1.1 200")
+        (open_one,) = live.server._uvicorn.server_state.connections
+        server_side = open_one.transport.get_extra_info("socket")
+        assert server_side.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+@pytest.mark.parametrize("host", ["a\0b", "\udcff", "a" * 5000, "203.0.113.7"])
+def test_an_address_that_is_none_of_this_machine_is_refused_in_one_line(host: str) -> None:
+    with pytest.raises(UserError, match="choose another --port or --host"):
+        listen(host, 0)
+
+
+def test_a_server_leaves_the_handlers_of_signals_as_they_were(folders: dict[str, str]) -> None:
+    front = Front({"fill": folders["fill"]}, PATIENT)
+    server = Server(front, front, Binding(port=0), front.log)
+
+    def end_soon() -> None:
+        while server.loop is None or front.state == "loading":
+            time.sleep(0.005)
+        server.loop.call_soon_threadsafe(server.end)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, lambda number, frame: None) for number in numbers]
+    mine = [signal.getsignal(number) for number in numbers]
+    try:
+        threading.Thread(target=end_soon).start()
+        assert server.run() == 0
+        assert [signal.getsignal(number) for number in numbers] == mine
+    finally:
+        for number, known in zip(numbers, before, strict=True):
+            signal.signal(number, known)
 
 
 @pytest.mark.parametrize(

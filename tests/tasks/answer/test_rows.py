@@ -60,15 +60,17 @@ def test_questions_without_an_answer_differ_from_those_nobody_answered(write: Wr
 
 
 @pytest.mark.parametrize(
-    ("told", "found"),
+    ("reported", "found"),
     [(0, 10), (9, 10), (11, 10), (30, 40), (41, 40), (-1, 10), (999, 40), (None, 10)],
 )
-def test_a_wrong_place_is_moved_to_the_nearest_one(write: Write, told: int | None, found: int) -> None:
-    path = write("a.json", squad(question([{"text": "Rhine", "answer_start": told}])))
+def test_a_wrong_place_is_moved_to_the_nearest_one(write: Write, reported: int | None, found: int) -> None:
+    path = write("a.json", squad(question([{"text": "Rhine", "answer_start": reported}])))
     table = read_examples(ANSWER, path)
     assert only(table).answers == (Answer("Rhine", found),)
     assert table.notes == (
-        ["wrong answer_start, moved to the nearest place of the answer's text: 1"] if told is not None else []
+        ["wrong answer_start, moved to the nearest place of the answer's text: 1"]
+        if reported is not None
+        else []
     )
 
 
@@ -127,7 +129,7 @@ def test_flat_rows_have_answers_in_any_form(write: Write, answers: Any) -> None:
     row = {"question": "Where?", "context": CONTEXT, "answers": answers}
     example = only(read_examples(ANSWER, write("a.jsonl", json.dumps(row) + "\n")))
     assert example.answers == (Answer("Alps", 30),)
-    assert example.id == example.where  # rows without an id are told apart by their place
+    assert example.id == example.where  # rows without an id are distinguished by their place
 
 
 def test_tables_of_questions_are_read(write: Write) -> None:

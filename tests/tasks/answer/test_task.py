@@ -161,7 +161,7 @@ def test_targets_count_the_pieces_of_the_context_from_one() -> None:
     )
     assert inputs[0].segments.tolist() == [0] * 4 + [1] * 6
     assert inputs[0].target is not None
-    assert inputs[0].target.tolist() == [3, 4]  # the first of the answers is learnt
+    assert inputs[0].target.tolist() == [3, 4]  # the first of the answers is learned
 
 
 def test_windows_without_the_whole_answer_and_impossible_questions_point_at_no_answer() -> None:
@@ -233,7 +233,7 @@ def test_a_context_without_an_answer_gets_none_where_training_had_such(context: 
     assert found.no_answer_score > 0
     json.dumps(found.to_json(), allow_nan=False)
     (found,) = predictions(make_form(), KnowingNetwork(TOKENIZER), [ask("x", context)])
-    assert (found.answer == "") == (not context.strip())  # a model that has not learnt it always answers
+    assert (found.answer == "") == (not context.strip())  # a model that has not learned it always answers
 
 
 def test_the_threshold_decides() -> None:

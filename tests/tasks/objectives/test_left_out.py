@@ -7,32 +7,17 @@ import torch
 import torch.nn.functional as F
 import transformers
 
-from glassbert.config import preset
 from glassbert.data.pretraining.batches import PretrainBatch
 from glassbert.errors import UserError
-from glassbert.model.init import new_bert
 from glassbert.model.layout import Layout
 from glassbert.tasks.objectives.left_out import LeftOutNetwork, visible_tokens
 from glassbert.tasks.objectives.objective import Objective
-from helpers.corpora import VOCABULARY, batches_of, objective_of, wiki_corpus
+from helpers.corpora import VOCABULARY, batches_of, network_of, objective_of, wiki_corpus
 from helpers.small_run import run, small_task, with_event
 
 
 def network_and_batch(**fields: object) -> tuple[LeftOutNetwork, PretrainBatch]:
-    shape = preset(
-        "tiny",
-        vocab_size=len(VOCABULARY),
-        max_position_embeddings=32,
-        hidden_size=16,
-        intermediate_size=32,
-        num_attention_heads=2,
-        initializer_range=0.2,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        **fields,  # type: ignore[arg-type]
-    )
-    objective = objective_of("mae", max_length=32)
-    network = objective.network(new_bert(type(objective).model_config(shape), seed=0), seed=0)
+    network = network_of(objective_of("mae", max_length=32), **fields)
     assert isinstance(network, LeftOutNetwork)
     return network, batches_of(wiki_corpus(20), "mae").batch(0)
 

@@ -8,35 +8,21 @@ import torch
 import torch.nn.functional as F
 import transformers
 
-from glassbert.config import preset
 from glassbert.data.pretraining.batches import PretrainBatch
 from glassbert.errors import UserError
 from glassbert.interop.bert_names import to_theirs
-from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch, Layout
 from glassbert.tasks.objectives.next_token import NextTokenNetwork
 from glassbert.tasks.objectives.objective import Objective
 from glassbert.tasks.pretraining import Pretrain
-from helpers.corpora import VOCABULARY, batches_of, objective_of, wiki_corpus
+from helpers.corpora import VOCABULARY, batches_of, network_of, objective_of, wiki_corpus
 from helpers.small_run import run, small_task, with_event
 
 EVERY = 4
 
 
 def network_and_batch(step: int) -> tuple[NextTokenNetwork, PretrainBatch]:
-    shape = preset(
-        "tiny",
-        vocab_size=len(VOCABULARY),
-        max_position_embeddings=32,
-        hidden_size=16,
-        intermediate_size=32,
-        num_attention_heads=2,
-        initializer_range=0.2,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    objective = objective_of("mlm+causal", max_length=32)
-    network = objective.network(new_bert(type(objective).model_config(shape), seed=0), seed=0)
+    network = network_of(objective_of("mlm+causal", max_length=32))
     assert isinstance(network, NextTokenNetwork)
     return network, batches_of(wiki_corpus(20), "mlm+causal", causal_every=EVERY).batch(step)
 

@@ -174,3 +174,20 @@ def test_a_model_without_o_needs_spans_for_everything() -> None:
     assert tags.encode([PieceSpan(0, 2, "NOUN"), PieceSpan(2, 3, "VERB")], 3).tolist() == [0, 0, 1]
     with pytest.raises(ModelError, match="no tag O for what is in no span"):
         tags.encode([PieceSpan(1, 2, "NOUN")], 3)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("O", "B-X"), "B-X B-X B-X"),
+        (("O", "S-X"), "S-X S-X S-X"),
+        (("O", "E-X"), "E-X E-X E-X"),
+        (("O", "B-X", "E-X"), "B-X B-X E-X"),
+        (("O", "I-X", "E-X"), "I-X I-X E-X"),
+    ],
+)
+def test_a_model_that_lacks_tags_of_a_scheme_gets_the_nearest(names: tuple[str, ...], expected: str) -> None:
+    tags = TagSet(names)
+    assert [names[tag] for tag in tags.encode([PieceSpan(1, 4, "X")], 4)] == ["O", *expected.split()]
+    single = tags.encode([PieceSpan(1, 2, "X")], 3)
+    assert tags.decode(single) == [PieceSpan(1, 2, "X")]

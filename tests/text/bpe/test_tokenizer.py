@@ -164,7 +164,7 @@ def test_ids_of_another_vocabulary_are_refused(tokenizer: SubwordTokenizer, id_:
 
 
 def test_one_string_in_place_of_many_is_refused(tokenizer: SubwordTokenizer) -> None:
-    with pytest.raises(UserError, match="wrap it in a list"):
+    with pytest.raises(UserError, match="texts='text'; expected a list of str; wrap it in a list"):
         tokenizer.ids_of_batch("text")
 
 
@@ -244,7 +244,7 @@ def test_a_folder_without_a_vocabulary_is_named(tmp_path: Path) -> None:
 def test_pieces_that_no_merge_makes_are_refused() -> None:
     with pytest.raises(ModelError, match="no merge makes 'ab'"):
         SubwordTokenizer([*SPECIALS, *BYTES, "a", "b", "ab"], [])
-    with pytest.raises(ModelError, match="'a' is there twice"):
+    with pytest.raises(ModelError, match="'a' occurs twice"):
         SubwordTokenizer([*SPECIALS, *BYTES, "a", "a"], [])
 
 

@@ -63,7 +63,8 @@ def test_a_bare_vocabulary_is_read_with_an_assumption_about_capitals(tmp_path: P
         "text is not lower-cased: no file says so, but the vocabulary holds 'Hello'",
     )
     # The released Chinese vocabulary lower-cases, and holds two pieces such as these.
-    Vocabulary((*SPECIALS, "<S>", "[X]", "hello")).save(tmp_path / "vocab.txt", overwrite=True)
+    (tmp_path / "vocab.txt").unlink()
+    Vocabulary((*SPECIALS, "<S>", "[X]", "hello")).save(tmp_path / "vocab.txt")
     lowered = Tokenizer.load(tmp_path)
     assert lowered.settings.lowercase
     assert "text is lower-cased" in lowered.assumptions[0]
@@ -176,7 +177,8 @@ def test_a_difference_in_a_row_that_text_can_give_is_refused(tmp_path: Path, old
 
 def test_specials_in_another_order_are_refused(tmp_path: Path) -> None:
     Tokenizer(Vocabulary((*SPECIALS, "a"))).save(tmp_path)
-    Vocabulary(("[UNK]", "[PAD]", *SPECIALS[2:], "a")).save(tmp_path / "vocab.txt", overwrite=True)
+    (tmp_path / "vocab.txt").unlink()
+    Vocabulary(("[UNK]", "[PAD]", *SPECIALS[2:], "a")).save(tmp_path / "vocab.txt")
     with pytest.raises(ModelError, match="differs from model.vocab"):
         Tokenizer.load(tmp_path)
 

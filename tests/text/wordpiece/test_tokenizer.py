@@ -243,7 +243,7 @@ def test_an_id_outside_the_vocabulary_is_named(id_: int) -> None:
         (lambda: TOKENIZER.encode("a", "b", max_length=2), "max_length=2 has no room for the 3 specials"),
         (lambda: TOKENIZER.encode("a", keep="middle"), "keep='middle'; expected"),
         (lambda: TOKENIZER.encode_batch(["a", "b"], ["c"]), "got 2 texts and 1 pairs"),
-        (lambda: TOKENIZER.encode_batch("ab"), "wrap it in a list"),
+        (lambda: TOKENIZER.encode_batch("ab"), "texts='ab'; expected a list of str; wrap it in a list"),
         (lambda: TOKENIZER.encode(None), "text=None; expected str"),
     ],
 )

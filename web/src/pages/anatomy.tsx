@@ -1,4 +1,4 @@
-/** Every parameter with its formula, until the total closes; what a pass costs; sliders for the shape. */
+/** Every parameter with its formula, adding up to the total; what a pass costs; sliders for the shape. */
 import { useEffect, useState } from "preact/hooks";
 import { getJson } from "../api";
 import { language, t, type Key } from "../language";
@@ -145,54 +145,51 @@ function Table({ found }: { found: Accounting }) {
         <thead>
           <tr>
             <th scope="col">{t("anatomy.tensor")}</th>
-            <th scope="col">{t("anatomy.formula")}</th>
-            <th scope="col">{t("anatomy.numbers")}</th>
             <th scope="col" class="count">
               {t("anatomy.count")}
             </th>
             <th scope="col" class="count">
               {t("anatomy.share")}
             </th>
+            <th scope="col">{t("anatomy.formula")}</th>
+            <th scope="col">{t("anatomy.numbers")}</th>
           </tr>
         </thead>
         {alike(found.groups).map(({ group, times }) => (
           <tbody>
             <tr class="group">
-              <th scope="rowgroup" colSpan={3}>
-                {times > 1 ? t("anatomy.times", { name: group.name, times }) : group.name}
-              </th>
+              <th scope="rowgroup">{times > 1 ? t("anatomy.times", { name: group.name, times }) : group.name}</th>
               <td class="count" data-value={group.count * times}>
-                {times > 1 && `${times} × ${whole(group.count)} = `}
                 {whole(group.count * times)}
               </td>
               <td class="count">{percent(group.share * times)}</td>
+              <td colSpan={2}>{times > 1 && <code>{`${times} × ${whole(group.count)}`}</code>}</td>
             </tr>
             {group.rows.map((row) => (
               <tr>
                 <th scope="row">{row.name}</th>
+                <td class="count" data-value={row.count}>
+                  {whole(row.count)}
+                </td>
+                <td class="count">{percent(row.share)}</td>
                 <td>
                   <code>{row.symbols}</code>
                 </td>
                 <td>
                   <code>{row.formula}</code>
                 </td>
-                <td class="count" data-value={row.count}>
-                  {whole(row.count)}
-                </td>
-                <td class="count">{percent(row.share)}</td>
               </tr>
             ))}
           </tbody>
         ))}
         <tfoot>
           <tr>
-            <th scope="row" colSpan={3}>
-              {t("anatomy.total")}
-            </th>
+            <th scope="row">{t("anatomy.total")}</th>
             <td class="count">
               <b data-value={found.total}>{whole(found.total)}</b>
             </td>
             <td class="count">100.0%</td>
+            <td colSpan={2} />
           </tr>
         </tfoot>
       </table>

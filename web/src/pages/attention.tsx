@@ -185,19 +185,23 @@ function Thumbnails(props: { id: string; scope: Scope; layer: number; head: numb
     });
   }
   const frame = { left: `${head * CELL}px`, top: `${layer * CELL}px`, width: `${CELL}px`, height: `${CELL}px` };
+  const said = t("attention.all", { layers, heads });
   return (
-    <div class="scroll">
+    <figure class="scroll all">
       <div class="picture" style={style}>
         <canvas
           ref={canvas}
           width={heads * (width + 1)}
           height={layers * (height + 1)}
           role="img"
-          aria-label={t("attention.all", { layers, heads })}
+          aria-label={said}
           onClick={onClick}
         />
         <span class="frame chosen" style={frame} />
       </div>
-    </div>
+      <figcaption class="hint" aria-hidden="true" style={{ maxWidth: style.width }}>
+        {said}
+      </figcaption>
+    </figure>
   );
 }

@@ -1,7 +1,7 @@
 /** Two texts, or two models, side by side: what each answers, and how far apart their numbers are. */
 import { useEffect, useState } from "preact/hooks";
 import { postJson } from "../api";
-import { t } from "../language";
+import { language, t } from "../language";
 import { go, index, param } from "../route";
 import { attempt, meta, numHeads, pair, steps, text, type Place } from "../state";
 import { Bars, Places } from "../ui/bars";
@@ -44,7 +44,7 @@ export function Compare() {
   const asked = {
     text: text.value,
     pair: pair.value || null,
-    other_text: param("other") ?? text.value,
+    other_text: param("other") ?? otherExample() ?? text.value,
     other_pair: param("other") === null ? pair.value || null : param("otherpair"),
   };
   useEffect(() => {
@@ -67,6 +67,12 @@ export function Compare() {
       {found && <Shown found={found} />}
     </>
   );
+}
+
+/** What is compared with the example; two models read the same text. */
+function otherExample(): string | undefined {
+  const example = meta.value?.examples[language.value];
+  return !meta.value?.other && text.value === example?.text ? example.other : undefined;
 }
 
 /** The second text; it becomes part of the address. */
@@ -132,7 +138,7 @@ function Shown({ found }: { found: Found }) {
         </button>
         <CopyPython code={found.python} />
       </p>
-      <div class="split">
+      <div class="split long">
         <Bars
           bars={list.map((one) => ({ label: one.name, score: one.relative }))}
           largest={Math.max(...list.map((one) => one.relative), 1e-30)}

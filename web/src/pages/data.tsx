@@ -5,6 +5,7 @@ import { address, go, index, param } from "../route";
 import { meta } from "../state";
 import { digits, whole } from "../ui/format";
 import { CopyPython } from "../ui/sum";
+import { said, type Words } from "../ui/words";
 import { Progress, useWork } from "../ui/work";
 
 interface Row {
@@ -29,7 +30,7 @@ interface Judged {
   not_judged: number;
   truncated: number | null;
   metrics: Record<string, number>;
-  alarm: string | null;
+  alarm: Words | string | null;
   rows: Row[];
 }
 
@@ -66,7 +67,7 @@ function Shown({ found }: { found: Judged }) {
       <p class="total">
         {t("data.total", { file: found.file, examples: whole(found.examples), wrong: whole(found.wrong) })}
       </p>
-      {found.alarm && <p class="warning">{found.alarm}</p>}
+      {found.alarm && <p class="warning">{said(found.alarm)}</p>}
       {found.not_judged > 0 && (
         <p class="warning">
           {t("data.not_judged", { examples: whole(found.examples), count: whole(found.not_judged) })}

@@ -1,8 +1,9 @@
 /** One token's way through the model: a row of numbers per step, each step with its formula and shape. */
-import { t, type Key } from "../language";
+import { useMemo, useRef } from "preact/hooks";
+import { language, t, type Key } from "../language";
 import { go, index, param } from "../route";
 import type { Tensor } from "../safetensors";
-import { steps, trace, type Step } from "../state";
+import { steps, trace, type Step, type Trace } from "../state";
 import { digits } from "../ui/format";
 import { useTensors } from "../ui/load";
 import { Share } from "../ui/share";
@@ -14,12 +15,27 @@ const LEARN = 8;
 
 export function Flow() {
   const found = trace.value;
-  const side = found?.decoder && param("side") === "target" ? "target" : "token";
-  const reading = side === "target" ? found?.decoder : found;
-  const token = index("token", reading?.tokens.length ?? 0);
-  const rows = useTensors(found && `trace/${found.id}/rows?side=${side}&token=${token}`);
-  if (!found || !reading) return <h1>{t("page.flow")}</h1>;
-  const groups = grouped(found.graph.filter((step) => step.dims[0] === side && step.dims.length === 2));
+  return found ? <Shown found={found} /> : <h1>{t("page.flow")}</h1>;
+}
+
+function Shown({ found }: { found: Trace }) {
+  const side = found.decoder && param("side") === "target" ? "target" : "token";
+  const reading = side === "target" ? found.decoder! : found;
+  const token = index("token", reading.tokens.length);
+  const rows = useTensors(`trace/${found.id}/rows?side=${side}&token=${token}`);
+  // Drawing hundreds of tokens and strips takes long: not again when only a number was chosen.
+  const tokens = useMemo(
+    () => (
+      <Tokens
+        tokens={reading.tokens}
+        ids={reading.ids}
+        chosen={token}
+        onChoose={(chosen) => go({ token: chosen, cell: null })}
+      />
+    ),
+    [reading, token],
+  );
+  const stages = useStages(found, side, token, rows);
   return (
     <>
       <h1>{t("page.flow")}</h1>
@@ -40,32 +56,61 @@ export function Flow() {
           ))}
         </p>
       )}
-      <Tokens
-        tokens={reading.tokens}
-        ids={reading.ids}
-        chosen={token}
-        onChoose={(chosen) => go({ token: chosen, cell: null })}
-      />
-      <div class="split">
-        <div class="stages">
-          {groups.map(([title, group]) => (
-            <section>
-              <h2>{title}</h2>
-              {group.map((step) => (
-                <Stage step={step} row={rows?.get(step.name)} token={token} />
-              ))}
-            </section>
-          ))}
-        </div>
+      {tokens}
+      <div class="split long">
+        {stages}
         <aside>{<Chosen />}</aside>
       </div>
     </>
   );
 }
 
-function Stage({ step, row, token }: { step: Step; row: Tensor | undefined; token: number }) {
-  const width = step.shape[1]!;
-  const pick = (column: number) => go({ cell: `${step.name}@${token},${column}` });
+/** The steps with the row of a token; until it is there, the strips of the last one stay in place, unseen. */
+function useStages(found: Trace, side: string, token: number, rows: Map<string, Tensor> | null) {
+  const last = useRef(rows);
+  last.current = rows ?? last.current;
+  return useMemo(
+    () => (
+      <div class="stages" aria-busy={rows === null}>
+        {grouped(found.graph.filter((step) => placeOf(step, 0, side, token) !== null)).map(([title, group]) => (
+          <section>
+            <h2>{title}</h2>
+            {group.map((step) => (
+              <Stage
+                step={step}
+                row={last.current?.get(step.name)}
+                onChoose={(column) => go({ cell: `${step.name}@${placeOf(step, column, side, token)!.join(",")}` })}
+              />
+            ))}
+          </section>
+        ))}
+      </div>
+    ),
+    [found, side, token, rows, language.value],
+  );
+}
+
+/** Return where a number of a token's row is in the tensor of a step; null if the step has no row for the token. */
+function placeOf(step: Step, column: number, side: string, token: number): number[] | null {
+  const [first, , queries] = step.dims;
+  if (step.dims.length === 4) {
+    const keys = step.shape[3]!;
+    // One head behind the other.
+    const isShown = step.name.endsWith(".probs") && queries === side;
+    return isShown ? [0, Math.floor(column / keys), token, column % keys] : null;
+  }
+  if (step.dims.length !== 2) return null;
+  if (first === side) return [token, column];
+  if (side !== "token") return null;
+  // What a head says of the whole text it reads from the first token.
+  if (first === "text") return token === 0 ? [0, column] : null;
+  const predicted = trace.value!.places.filter((one) => one.kind === "mlm").findIndex((one) => one.token === token);
+  return first === "predicted" && predicted >= 0 ? [predicted, column] : null;
+}
+
+function Stage(props: { step: Step; row: Tensor | undefined; onChoose: (column: number) => void }) {
+  const { step, row, onChoose: pick } = props;
+  const width = row?.values.length ?? 0;
   return (
     <div class="stage" data-step={step.name}>
       <div class="what">
@@ -127,6 +172,7 @@ function labelOf(name: string): Key {
     "block.attn.q": "step.q",
     "block.attn.k": "step.k",
     "block.attn.v": "step.v",
+    "block.attn.probs": "step.probs",
     "block.attn.context": "step.context",
     "block.attn.proj": "step.proj",
     "block.attn.sum": "step.residual",
@@ -136,6 +182,16 @@ function labelOf(name: string): Key {
     "block.mlp.out": "step.mlp_out",
     "block.mlp.sum": "step.residual",
     "block.mlp.norm": "step.norm",
+    "head.pooler.dense": "step.pre",
+    "head.pooled": "step.pooled",
+    "head.mlm.dense": "step.pre",
+    "head.mlm.act": "step.act",
+    "head.mlm.norm": "step.norm",
+    "head.mlm.logits": "step.mlm_logits",
+    "head.nsp.logits": "step.nsp_logits",
+    "head.labels.logits": "step.label_logits",
+    "head.span.logits": "step.span_logits",
+    "head.logits": "step.mlm_logits",
   };
   return known[kind] ?? "step.other";
 }

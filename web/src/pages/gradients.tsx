@@ -39,7 +39,7 @@ export function Gradients() {
             {t("gradients.loss")} <b data-value={found.loss}>{digits(found.loss, 6)}</b>
             {found.target && ` · ${t("gradients.target", { target: found.target })}`}
           </p>
-          <div class="split">
+          <div class="split long">
             <Bars
               bars={found.weights.map((one) => ({ label: one.name, score: one.gradient }))}
               largest={Math.max(...found.weights.map((one) => one.gradient), 1e-30)}

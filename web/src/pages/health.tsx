@@ -2,6 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { isKey, t, type Key } from "../language";
 import { CopyPython } from "../ui/sum";
+import { said, type Words } from "../ui/words";
 import { Progress, useWork } from "../ui/work";
 
 interface Diagnosis {
@@ -9,7 +10,7 @@ interface Diagnosis {
   faults: number;
   warnings: number;
   python: string;
-  verdicts: { check: string; state: "ok" | "warn" | "fault" | "skipped"; finding: string; advice: string }[];
+  verdicts: { check: string; state: "ok" | "warn" | "fault" | "skipped"; finding: Words; advice: Words }[];
 }
 
 export function Health() {
@@ -29,8 +30,8 @@ export function Health() {
               <li class={one.state}>
                 <b>{t(`health.${one.state}` as Key)}</b> {nameOf(one.check)}
                 <p>
-                  {one.finding}
-                  {one.advice && ` → ${one.advice}`}
+                  {said(one.finding)}
+                  {said(one.advice) && ` → ${said(one.advice)}`}
                 </p>
               </li>
             ))}

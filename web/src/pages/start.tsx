@@ -25,9 +25,6 @@ export function Start() {
           )
         }
       </Places>
-      <p class="tools">
-        <Share />
-      </p>
       <Tour />
       <ul class="doors">
         <li>
@@ -43,6 +40,9 @@ export function Start() {
           <p>{t("door.anatomy")}</p>
         </li>
       </ul>
+      <p class="tools">
+        <Share />
+      </p>
     </>
   );
 }

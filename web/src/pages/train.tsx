@@ -36,7 +36,7 @@ const LATEST = 12;
 const GROUPS = ["loss", "learning_rate", "grad_norm", "scores"] as const;
 const NOT_DRAWN = new Set(["step", "epoch", "teaching_tokens"]);
 
-/** Follow the log of the run. The browser connects again by itself, and then hears everything anew. */
+/** Follow the log of the run. The browser reconnects by itself, and then receives everything again. */
 function useRunFolder(): Watched {
   const [watched, setWatched] = useState<Watched>({ rows: [], damaged: 0, run: null, isConnected: true });
   useEffect(() => {

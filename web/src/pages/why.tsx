@@ -5,12 +5,13 @@ import { go, param } from "../route";
 import { pair, text } from "../state";
 import { digits, percent } from "../ui/format";
 import { CopyPython } from "../ui/sum";
+import { said, type Words } from "../ui/words";
 import { Progress, useWork } from "../ui/work";
 
 const METHODS = ["gradients", "occlusion", "heads", "layers", "rollout", "lens", "tokens"] as const;
 
 interface Part {
-  name: string;
+  name: Words | string;
   value: number;
   text?: number;
   start?: number;
@@ -21,12 +22,12 @@ interface Part {
 
 interface Explanation {
   method: string;
-  target: string;
-  unit: string;
+  target: Words | string;
+  unit: Words | string;
   score: number | null;
   probability: number | null;
   parts: Part[];
-  notes: string[];
+  notes: (Words | string)[];
   completeness: { gap: number; steps: number; baseline: string } | null;
   is_conclusive: boolean;
   /** What attention rollout says of the same text, for methods that judge tokens. */
@@ -63,9 +64,9 @@ function Shown({ found }: { found: Explanation }) {
     <>
       {found.target && (
         <p class="total">
-          {found.target}
+          {said(found.target)}
           {found.probability !== null && ` · ${percent(found.probability)}`}
-          {found.score !== null && ` · ${found.unit} ${digits(found.score)}`}
+          {found.score !== null && ` · ${said(found.unit)} ${digits(found.score)}`}
         </p>
       )}
       {!found.is_conclusive && (
@@ -92,7 +93,7 @@ function Shown({ found }: { found: Explanation }) {
       )}
       {found.method === "rollout" && <p class="caution">{t("why.caution")}</p>}
       {found.notes.map((note) => (
-        <p class="caution">{note}</p>
+        <p class="caution">{said(note)}</p>
       ))}
       <p class="tools">
         <CopyPython code={found.python} />
@@ -107,7 +108,7 @@ function Parts({ parts }: { parts: Part[] }) {
     <ol class="bars signed">
       {parts.map((part) => (
         <li>
-          <span class="label">{part.name}</span>
+          <span class="label">{said(part.name)}</span>
           <span class={part.value < 0 ? "bar negative" : "bar"}>
             <span style={{ width: percent(Math.abs(part.value) / largest) }} />
           </span>

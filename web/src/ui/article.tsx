@@ -91,11 +91,7 @@ function ResultTable({ table }: { table: Result["tables"][number] }) {
       <div class="scroll">
         <table class="numbers">
           <thead>
-            <tr>
-              {table.columns.map((column) => (
-                <th scope="col">{said(column)}</th>
-              ))}
-            </tr>
+            <tr>{table.columns.map((column) => (said(column) ? <th scope="col">{said(column)}</th> : <td />))}</tr>
           </thead>
           <tbody>
             {table.rows.map((row) => (

@@ -40,7 +40,7 @@ function options(curves: Curve[], width: number): uPlot.Options {
     height: HEIGHT,
     legend: { show: false },
     scales: { x: { time: false } },
-    axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => String(Number(tick.toPrecision(3)))) }],
+    axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map(short) }],
     series: [
       {},
       ...curves.map((curve, place) => ({
@@ -87,4 +87,10 @@ export function Curves({ title, curves }: { title: string; curves: Curve[] }) {
       </ul>
     </figure>
   );
+}
+
+/** Write the number of a tick so that it fits beside its axis. */
+function short(tick: number): string {
+  const plain = String(Number(tick.toPrecision(3)));
+  return plain.length <= 6 ? plain : tick.toExponential().replace(/(\.\d{2})\d*e/, "$1e");
 }

@@ -1,4 +1,4 @@
-/** Tokens of which some are hidden: what the model reads, what stood there, and what it says. */
+/** Tokens of which some are hidden: what the model reads, the original, and what it predicts. */
 import { t } from "../language";
 import { Bars } from "./bars";
 import { digits } from "./format";

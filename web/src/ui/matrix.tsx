@@ -18,7 +18,7 @@ interface Props {
   onChoose?: (row: number, column: number) => void;
 }
 
-/** At most so many cells become a table; beyond, the part around the cursor. */
+/** At most this many cells become a table; of more, the part around the cursor. */
 const TABLE = 24;
 /** Rows and columns have their labels beside them from this cell size on, in pixels. */
 const LABELLED = 14;

@@ -8,7 +8,7 @@ interface Node {
   id: number;
   parent: number;
   log_prob: number;
-  /** Which of the hypotheses that go on it is; null if it ended or was dropped. */
+  /** Its place among the hypotheses that are kept; null if it ended or was dropped. */
   place: number | null;
   is_end: boolean;
 }

@@ -1,6 +1,6 @@
 import { language } from "../language";
 
-/** A text in both languages, as the lab sends it. */
+/** A text in both languages, as the server sends what it says. */
 export interface Words {
   en: string;
   zh: string;

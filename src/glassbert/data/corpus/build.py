@@ -1,4 +1,4 @@
-"""Text files to a corpus folder: streamed, on any number of processes, always the same bytes.
+"""Text files to a corpus folder: streamed, on any number of processes, with the same bytes each time.
 
 The shards are written into a folder beside the one asked for, which takes its name when it is complete. After
 each shard the folder records its progress, so that an interrupted build resumes there.
@@ -71,7 +71,7 @@ class Built:
 
     manifest: Manifest
     num_shards_before: int
-    """How many of its shards were there already."""
+    """How many of its shards existed already."""
     held_out: Manifest | None = None
     """Of the documents that were held out, if asked for."""
 
@@ -92,7 +92,7 @@ def build_corpus(
     log: Log = to_stderr,
     on_read: OnRead | None = None,
 ) -> Built:
-    """Build the corpus folder ``out``, or what is missing of it: resumes an interrupted build.
+    """Build the corpus folder ``out``, or what it lacks: resumes an interrupted build.
 
     Args:
         files: Text files, plain or packed, or folders of them.
@@ -162,7 +162,7 @@ def _build(
 
 def _start(folder: Path, plan: Manifest, tokenizer: Tokenizer, overwrite: bool) -> "_Side":
     progress = resume(folder, plan, overwrite=overwrite)
-    tokenizer.save(folder, overwrite=True)  # it is there if the build is resumed
+    tokenizer.save(folder, overwrite=True)  # exists if the build is resumed
     progress.save(folder)
     return _Side(folder, tokenizer, progress)
 

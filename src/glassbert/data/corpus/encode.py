@@ -78,7 +78,7 @@ class DocumentEncoder:
         starts = self._starts_word[ids]
         if is_inner is not None:
             starts &= ~is_inner
-        # A sentence without a token, of control characters for example, leaves no trace.
+        # A sentence without a token, such as one of control characters, is dropped.
         kept = num_tokens > 0
         sizes = np.array([len(found) for found in by_part], np.int64)
         kept_before = np.concatenate(([0], np.cumsum(kept)))[np.concatenate(([0], np.cumsum(sizes)))]

@@ -11,7 +11,7 @@ from glassbert.open_files import read_regular
 from glassbert.parsing import FormatError, parse_json
 from glassbert.ranges import Range, ShareBelowOne
 from glassbert.storage import write_json
-from glassbert.typed import record_from
+from glassbert.typed import record_from, shown
 
 MANIFEST = "manifest.json"
 HELD_OUT = "held-out"
@@ -55,7 +55,7 @@ class ShardInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a corpus holds and was made of, but not when, where and on how many processes."""
+    """What a corpus holds and was made of, without when, where and on how many processes."""
 
     version: int = VERSION
     vocab_sha256: str
@@ -101,7 +101,7 @@ class Manifest:
 
     @property
     def has_documents(self) -> bool:
-        """Whether there is more than one document; without, no sentence is from another document."""
+        """Whether there is more than one document; otherwise no sentence is from another document."""
         return self.num_documents > 1
 
     @property
@@ -135,7 +135,9 @@ class Manifest:
             raise DataError(f"{path}: not JSON ({error}); build the corpus again") from None
         if not isinstance(content, dict) or content.get("version") != VERSION:
             version = content.get("version") if isinstance(content, dict) else None
-            raise DataError(f"{path}: got version {version}, expected {VERSION}; build the corpus again")
+            raise DataError(
+                f"{path}: got version {shown(version)}, expected {VERSION}; build the corpus again"
+            )
         try:
             manifest = cls.from_json(content, str(path))
         except DataError as error:

@@ -110,7 +110,8 @@ def _compare_band(
 
 def _shingles(words: Sequence[str]) -> _Hashes:
     """Return a hash for each run of words; Python's own differ from process to process."""
-    hashes = np.fromiter((zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in words), np.uint64)
+    by_word = {word: zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in set(words)}
+    hashes = np.fromiter(map(by_word.__getitem__, words), np.uint64, len(words))
     result = np.zeros(len(hashes) - _SHINGLE_WORDS + 1, np.uint64)
     for offset in range(_SHINGLE_WORDS):
         result = mixed(result + hashes[offset : offset + len(result)])

@@ -1,6 +1,6 @@
 """Read a built corpus, whose shards `shards.py` wrote.
 
-Ids are read where they are asked for; a batch needs some hundred reads of a few microseconds.
+Ids are read on demand; a batch needs some hundred reads of a few microseconds.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from glassbert.storage import sha256_of
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
 # A system allows some hundred open files; a corpus may have more.
-_MOST_OPEN_FILES = 128
+_MAX_OPEN_FILES = 128
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Corpus:
         return Tokenizer.load(self.folder)
 
     def check_fits(self, tokenizer: Tokenizer) -> None:
-        """Refuse a tokenizer whose ids mean something else than those of the corpus."""
+        """Refuse a tokenizer whose ids mean something other than those of the corpus."""
         manifest, vocabulary = self.manifest, tokenizer.vocabulary
         if vocabulary.sha256 != manifest.vocab_sha256:
             raise ModelError(
@@ -158,7 +158,7 @@ class Corpus:
     @cached_property
     def _file(self) -> Callable[[int, str], PartsFile]:
         """Returns an open file, by its shard and part."""
-        return lru_cache(maxsize=_MOST_OPEN_FILES)(
+        return lru_cache(maxsize=_MAX_OPEN_FILES)(
             lambda shard, part: PartsFile(self._path(shard, part), error=DataError)
         )
 

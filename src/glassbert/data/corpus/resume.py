@@ -4,15 +4,19 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 from glassbert.data.corpus.manifest import HELD_OUT, MANIFEST, Amount, Manifest, ShardInfo
 from glassbert.errors import RunFailed, UserError
 from glassbert.open_files import DOCUMENT
+from glassbert.outputs import VOCABULARY_FILES, WRITTEN
 from glassbert.storage import is_disk_full, locked, put_in_place, read_json, sync_folder, write_json
 from glassbert.typed import typed
 
 _PROGRESS = "progress.json"
+_OURS = (_PROGRESS, MANIFEST, HELD_OUT, WRITTEN, *VOCABULARY_FILES, "shard-*", ".*.part")
+"""What may lie in the folder of an unfinished build."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +88,20 @@ def resume(folder: Path, plan: Manifest, *, overwrite: bool) -> Progress:
     return progress
 
 
+def _check_ours(folder: Path) -> None:
+    """Refuse a folder that holds what no build writes: it would be deleted."""
+    for path in folder.iterdir():
+        if not any(fnmatch(path.name, pattern) for pattern in _OURS):
+            raise UserError(f"{path} is not a file that glassbert wrote there; move it")
+
+
 @contextmanager
 def work_folder(out: Path) -> Iterator[Path]:
     """Give the folder in which ``out`` is built; it is removed if no shard was finished in it."""
     out.parent.mkdir(parents=True, exist_ok=True)
     folder = out.with_name(f".{out.name}.building")
     folder.mkdir(exist_ok=True)
+    _check_ours(folder)
     with locked(folder, "another build"):
         try:
             yield folder

@@ -161,7 +161,7 @@ class ShardWriter:
         self._spare_bits = bits[num_whole:]
         self._parts[SENTENCES].write((self.num_tokens + np.cumsum(lengths)).astype(OFFSET))
         document_ends = self.num_sentences + np.cumsum(tokens.document_sizes)
-        # A document whose text has no token leaves no trace.
+        # A document without a token is dropped.
         is_new = np.diff(document_ends, prepend=self._last_document_end) > 0
         self._parts[DOCUMENTS].write(document_ends[is_new].astype(OFFSET))
         found, counts = np.unique(tokens.document_sources[is_new], return_counts=True)

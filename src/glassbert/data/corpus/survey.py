@@ -1,4 +1,4 @@
-"""Facts about a block of text, to check it before a corpus is built; those of all blocks are added up."""
+"""Facts about blocks of text, added up over all blocks, to check text before a corpus is built."""
 
 import re
 import unicodedata
@@ -140,7 +140,7 @@ class _Encoder(RunEncoder):
         num_bytes = sum(count * len(ids) for (_, count), ids in counted)
         words: Counter[str] = Counter()
         for (run, count), ids in counted:
-            if self._unk in ids:  # the bytes of two neighbours may look like it, too
+            if self._unk in ids:  # the bytes of two neighbours may look like it as well
                 for word in self._splitter.words(run):
                     words[word] += count
         encoded = zip(words.items(), self.encode([(word,) for word in words]), strict=True)

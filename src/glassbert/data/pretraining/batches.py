@@ -38,7 +38,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class PretrainBatch:
-    """What the model reads and what it must predict. No padding: the examples lie one behind the other."""
+    """What the model reads and what it must predict. No padding: the examples are concatenated."""
 
     ids: NDArray[np.int64]
     """Token ids, as the objective corrupted them, (T,)."""
@@ -49,7 +49,7 @@ class PretrainBatch:
     labels: Mapping[str, Labels]
     """By part of the objective; a part without an entry learns nothing from this batch."""
     sources: tuple[str, ...] | None = None
-    """The file that each example is from, (B,), where measurements are to be told apart by it."""
+    """The file that each example is from, (B,), if files are measured separately."""
 
     @property
     def num_tokens(self) -> int:
@@ -76,7 +76,7 @@ class PretrainBatch:
         return [self._of_examples(ranks == part) for part in range(num_parts)]
 
     def by_source(self) -> "Iterator[tuple[str | None, PretrainBatch]]":
-        """Yield the examples of each file with its name; all of them, if the files are not told apart."""
+        """Yield the examples of each file with its name; all at once if files are not separate."""
         if self.sources is None:
             yield None, self
             return

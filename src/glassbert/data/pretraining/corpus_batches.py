@@ -1,4 +1,4 @@
-"""A corpus as batches of examples, made when they are asked for.
+"""A corpus as batches of examples, made on demand.
 
 A batch is a pure function of corpus, objective, seed and step. Nothing else is kept, so training can stop and
 resume at any step, on any number of processes.
@@ -20,7 +20,7 @@ from glassbert.data.random import Draw, permutation
 from glassbert.errors import DataError, ModelError, UserError
 from glassbert.text.vocabulary import Vocabulary
 
-# Files that measurements tell apart; a corpus of a thousand files has no thousand results.
+# Files that are measured separately; a corpus of a thousand files does not get a thousand results.
 _MAX_SOURCES = 8
 
 
@@ -59,7 +59,7 @@ class Texts(Protocol):
 
 
 class ExampleRules(Protocol):
-    """What an objective says of its examples."""
+    """What an objective defines about its examples."""
 
     @property
     def vocabulary(self) -> Vocabulary: ...
@@ -127,7 +127,7 @@ class CorpusBatches:
         Args:
             batch_tokens: Tokens that a batch holds at most, [CLS] and [SEP] included.
             first_step: The step of the run that takes the first batch.
-            first_epoch: What the first epoch is called: epochs of one number are in the same order.
+            first_epoch: The number of the first epoch; epochs with the same number are in the same order.
         """
         self.corpus, self.rules, self.batch_tokens, self.seed = corpus, rules, batch_tokens, seed
         self.first_step, self.first_epoch = first_step, first_epoch
@@ -171,7 +171,7 @@ class CorpusBatches:
     def sample(self, num_tokens: int) -> Iterator[PretrainBatch]:
         """Yield about ``num_tokens`` tokens of the first epoch, labelled as at the end of a run."""
         epoch = self._planned(0, num_tokens)
-        names = self._told_apart()
+        names = self._files_to_measure()
         for index in range(len(epoch)):
             members = epoch[index]
             batch = self._assembled(members, Moment(self.seed, epoch=0, step=1, num_steps=1))
@@ -180,8 +180,8 @@ class CorpusBatches:
                 batch = replace(batch, sources=tuple(names[source] for source in found.tolist()))
             yield batch
 
-    def _told_apart(self) -> tuple[str, ...]:
-        """Return the names of the files if there are several, but not many; of none otherwise."""
+    def _files_to_measure(self) -> tuple[str, ...]:
+        """Return the names of the files if there are several, but not many; empty otherwise."""
         borders = self._outline.source_borders
         if borders is None or not 1 < np.count_nonzero(np.diff(borders)) <= _MAX_SOURCES:
             return ()

@@ -44,7 +44,7 @@ class Masking:
             )
 
     def at(self, moment: Moment) -> "Masking":
-        """Return how to mask at a moment of the run."""
+        """Return how to mask at this moment of the run."""
         if self.final_select_prob is None:
             return self
         change = self.final_select_prob - self.select_prob
@@ -59,7 +59,7 @@ class Masking:
 
 
 class Masker:
-    """Hides tokens of packed batches. A token's fate depends on seed, epoch, example and position only."""
+    """Hides tokens of packed batches, as seed, epoch, example and position decide."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._mask_id = vocabulary.mask_id
@@ -109,7 +109,7 @@ class Dice:
     """What was rolled for a batch; whole words share the roll of their first token."""
 
     choices: NDArray[np.float64]
-    """Below `select_prob`, a token is chosen, (T,); `NEVER` for tokens that cannot be."""
+    """A token is chosen if this is below `select_prob`, (T,); `NEVER` for tokens that cannot be."""
     places: NDArray[np.int64]
     """The tokens that were chosen, ascending, (M,)."""
     fates: NDArray[np.float64]

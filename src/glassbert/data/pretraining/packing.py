@@ -23,7 +23,7 @@ class Packing:
     examples: NDArray[np.int64]
     """The number of each example in its epoch, (B,)."""
     pair_labels: NDArray[np.int64]
-    """What the arrangement of the texts says of each example, (B,); see `Drafts.pair_labels`."""
+    """The label that the arrangement of the texts gives each example, (B,); see `Drafts.pair_labels`."""
     word_starts: Callable[[], NDArray[np.bool_]]
     """Read where words begin, (T,); only whole words need it."""
 

@@ -1,6 +1,6 @@
 """Phases of a run: how many tokens a batch holds, and how long its texts are, from one step to another.
 
-Each phase begins an epoch of its own, so no order and no mask of an earlier phase comes again. Every batch is
+Each phase begins an epoch of its own, so no order and no mask of an earlier phase is repeated. Every batch is
 still a pure function of seed and step.
 """
 

@@ -1,8 +1,8 @@
-"""Vectors of tokens from the company they keep, without a network.
+"""Vectors of tokens from their co-occurrence in a corpus, without a network.
 
-How much more often two tokens meet than chance would have it, as the positive pointwise mutual information
-(PPMI), factored by a truncated singular value decomposition (Levy and Goldberg, 2014). Minutes of one core
-for what a network takes its first hours to find: which tokens are alike.
+How much more often two tokens co-occur than expected by chance, as positive pointwise mutual information
+(PPMI), factored by a truncated singular value decomposition (Levy and Goldberg, 2014). One core finds in
+minutes what a network needs its first hours for: which tokens are alike.
 
 Legend: V tokens of the vocabulary, C contexts, D features.
 """
@@ -17,9 +17,9 @@ from glassbert.data.random import Draw, uniform
 Floats = NDArray[np.float32]
 
 WINDOW = 4
-"""Tokens on either side that count as company."""
+"""Tokens on either side that count as context."""
 NUM_CONTEXTS = 4096
-"""Tokens that count as company: the most frequent ones; they bound the memory."""
+"""Tokens that can be contexts: only the most frequent ones, to bound the memory."""
 _BLOCK_TOKENS = 1 << 20
 # Contexts are smoothed by this power, which keeps rare ones from standing out (Levy et al., 2015).
 _SMOOTHING = 0.75
@@ -28,11 +28,11 @@ _SPARE, _PASSES = 16, 3
 
 
 def token_vectors(corpus: Corpus, vocab_size: int, width: int, *, seed: int = 0) -> Floats:
-    """Return a vector for each token, (V, D), of mean square 1; zero for tokens without company."""
+    """Return a vector for each token, (V, D), of mean square 1; zero for tokens without contexts."""
     contexts = frequent_tokens(corpus, vocab_size, NUM_CONTEXTS)
     matrix = positive_information(meetings(corpus, vocab_size, contexts))
     vectors = leading_factors(matrix, width, seed=seed)
-    vectors[~matrix.any(axis=1)] = 0  # otherwise rounding, made as large as the others
+    vectors[~matrix.any(axis=1)] = 0  # otherwise rounding errors would be scaled up to the size of the others
     sizes = np.sqrt(np.mean(vectors**2, axis=1, keepdims=True))
     return np.divide(vectors, sizes, out=np.zeros_like(vectors), where=sizes > 0)
 
@@ -65,7 +65,7 @@ def meetings(corpus: Corpus, vocab_size: int, contexts: NDArray[np.int64]) -> Fl
 
 
 def positive_information(counts: Floats) -> Floats:
-    """Return the PPMI of tokens and contexts, (V, C): the logarithm of how much more often they meet."""
+    """Return the PPMI of tokens and contexts, (V, C): the logarithm of how much more often they co-occur."""
     of_tokens = counts.sum(axis=1, dtype=np.float64)
     of_contexts = counts.sum(axis=0, dtype=np.float64) ** _SMOOTHING
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Which column holds what: as the user says, by its usual name, or by its content."""
+"""Which column holds what: by the user's choice, by its usual name, or by its content."""
 
 import math
 import re
@@ -121,7 +121,7 @@ _PAIRS: tuple[tuple[str, str], ...] = (
 _ROW_NUMBERS = frozenset({"", "id", "index", "idx", "guid", "no", "unnamed:0", "序号", "编号"})
 
 
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 _LONGEST_NAME = 200
 """Characters of a column's name that are compared."""
 
@@ -175,10 +175,10 @@ def named(name: str, names: Sequence[str]) -> str | None:
 
 def column_number(name: str) -> int | None:
     """Return the number of a column that a user names by it; None for a name."""
-    return int(name) if name.isdecimal() and len(name) <= _MOST_DIGITS else None
+    return int(name) if name.isdecimal() and len(name) <= _MAX_DIGITS else None
 
 
-def take_what_is_left(roles: Roles, found: dict[str, str], names: Sequence[str]) -> dict[str, str]:
+def assign_by_elimination(roles: Roles, found: dict[str, str], names: Sequence[str]) -> dict[str, str]:
     """Return the roles that are still free, if as many columns of unknown names are left for them."""
     if not roles.can_guess_label:
         return {}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from glassbert.data.examples import BadRow
 from glassbert.data.rows.lines import Lines
-from glassbert.data.rows.record import MOST_COLUMNS, Notes, Record, Unusable, shown
+from glassbert.data.rows.record import MAX_COLUMNS, Notes, Record, Unusable, shown
 from glassbert.errors import DataError
 from glassbert.open_files import DOCUMENT
 from glassbert.parsing import FormatError, parse_json
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def looks_like_json(lines: Lines) -> bool:
-    """Return whether the first line that is not blank begins JSON; a text may begin with a bracket, too."""
+    """Return whether the first line that is not blank begins JSON; a text may also begin with a bracket."""
     first = "".join(lines.peek_texts(1)).strip()
     if first.startswith("["):
         return first[1:].lstrip()[:1] in ("", "{")
@@ -91,10 +91,10 @@ def _listed(value: Any, where: str) -> Iterator[Record | BadRow]:
 
 
 def _record(value: Any, where: str) -> Record | BadRow:
-    if isinstance(value, dict) and len(value) <= MOST_COLUMNS:
+    if isinstance(value, dict) and len(value) <= MAX_COLUMNS:
         return Record(where, value)
     if isinstance(value, dict):
-        return BadRow(where, f"an object of {len(value):,} keys; expected at most {MOST_COLUMNS:,}")
+        return BadRow(where, f"an object of {len(value):,} keys; expected at most {MAX_COLUMNS:,}")
     return BadRow(where, f"expected a JSON object, got a {type(value).__name__}")
 
 

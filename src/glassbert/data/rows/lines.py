@@ -10,7 +10,7 @@ from glassbert.text.files import read_lines
 
 T = TypeVar("T")
 
-_MOST_PEEKED = 1 << 20
+_MAX_PEEKED = 1 << 20
 
 
 class Ahead(Generic[T]):
@@ -64,7 +64,7 @@ class Lines(Ahead[str]):
         while len(texts) < count and not is_end:
             lines = self.peek(num_lines)
             texts = [line for line in lines if line.strip()][:count]
-            is_end = len(lines) < num_lines or num_lines > _MOST_PEEKED
+            is_end = len(lines) < num_lines or num_lines > _MAX_PEEKED
             num_lines *= 2
         return texts
 

@@ -1,22 +1,25 @@
-"""Parquet to records, by the package pyarrow if it is installed."""
+"""Parquet to records, by the package pyarrow, if installed."""
 
 import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from glassbert.data.rows.parquet_pages import NoPages, pages
 from glassbert.data.rows.record import Record
 from glassbert.errors import DataError, UserError
-from glassbert.open_files import LINE, check_regular
+from glassbert.open_files import DOCUMENT, LINE, PartsFile, check_regular
 from glassbert.parsing import parse_json
 from glassbert.text.unpack import check_ratio
 
 if TYPE_CHECKING:
     from glassbert.data.rows.source import Source
 
-_MOST_ROWS = 1024
+_MAX_ROWS = 1024
 _BATCH_LINES = 8
 """A batch may have as many bytes as this many of the longest lines."""
+_LEAST_BYTES = 8
+"""That a value of a list takes in memory, however it is stored."""
 
 
 def read_parquet(source: "Source") -> Iterator[Record]:
@@ -34,21 +37,21 @@ def read_parquet(source: "Source") -> Iterator[Record]:
     try:
         with parquet.ParquetFile(path) as file:
             class_names = _class_names(file.schema_arrow.metadata or {})
-            for number, row in enumerate(_rows(file, path, parquet), start=1):
+            for number, row in enumerate(_rows(file, PartsFile(path, error=DataError)), start=1):
                 for column, names in class_names.items():
                     row[column] = _named(row.get(column), names)
                 yield Record(f"{path}:{number}", row)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, NoPages, OSError) as error:
         raise DataError(
             f"{path}: not parquet ({' '.join(str(error).split())}); copy the file again"
         ) from None
 
 
-def _rows(file: Any, path: Path, parquet: Any) -> Iterator[dict[str, Any]]:
+def _rows(file: Any, parts: PartsFile) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file in bounded memory; a row may be as long as a line of text."""
     number = 0
     for group in range(file.num_row_groups):
-        num_rows = _rows_at_once(file, group, path, parquet)
+        num_rows = _rows_at_once(file, group, parts)
         for batch in file.iter_batches(num_rows, row_groups=[group]):
             if batch.nbytes <= LINE.num_bytes:
                 yield from batch.to_pylist()
@@ -57,27 +60,32 @@ def _rows(file: Any, path: Path, parquet: Any) -> Iterator[dict[str, Any]]:
             for row in (batch.slice(at, 1) for at in range(batch.num_rows)):
                 number += 1
                 if row.nbytes > LINE.num_bytes:
-                    raise DataError(f"{path}:{number}: {LINE.exceeded('a row')}")
+                    raise DataError(f"{parts.path}:{number}: {LINE.exceeded('a row')}")
                 yield from row.to_pylist()
 
 
-def _rows_at_once(file: Any, group: int, path: Path, parquet: Any) -> int:
-    """Return how many rows of a row group fit into the memory, whichever they are.
-
-    A value that all rows share is stored once, in the dictionary of its column: a file of a kilobyte can hold
-    a gigabyte of rows. The dictionaries come with any row that is read without resolving them.
-    """
+def _rows_at_once(file: Any, group: int, parts: PartsFile) -> int:
+    """Return how many rows of a row group fit into the memory, whichever they are."""
     about = file.metadata.row_group(group)
-    columns = [about.column(number) for number in range(about.num_columns)]
-    check_ratio(path, about.total_byte_size, sum(column.total_compressed_size for column in columns))
-    mean_bytes = about.total_byte_size // max(about.num_rows, 1)
-    if mean_bytes > LINE.num_bytes:
-        raise DataError(f"{path}: {LINE.exceeded('rows')}")
-    texts = [column.path_in_schema for column in columns if column.physical_type == "BYTE_ARRAY"]
-    with parquet.ParquetFile(path, read_dictionary=texts) as unresolved:
-        one = next(unresolved.iter_batches(1, row_groups=[group]), None)
-    longest = max(mean_bytes, one.nbytes if one is not None else 0, 1)
-    return int(max(1, min(_MOST_ROWS, _BATCH_LINES * LINE.num_bytes // longest)))
+    longest = num_bytes = num_packed_bytes = 0
+    for number in range(about.num_columns):
+        column, leaf = about.column(number), file.schema.column(number)
+        start = min(filter(None, (column.dictionary_page_offset, column.data_page_offset)), default=0)
+        # A slot of a value of fixed length takes its room even where there is none.
+        longest_value = leaf.length if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0
+        for page in pages(parts, start, column.total_compressed_size):
+            unpacked = max(page.num_bytes, _LEAST_BYTES * page.num_values if leaf.max_repetition_level else 0)
+            if unpacked > DOCUMENT.num_bytes:
+                raise DataError(f"{parts.path}: {DOCUMENT.exceeded('a page')}")
+            # All rows may share a value that is stored once, and a list may have all values of its page.
+            is_shared = page.is_dictionary or page.has_shared_prefixes or leaf.max_repetition_level
+            of_a_row = unpacked if is_shared else unpacked // max(page.num_values, 1)
+            longest_value = max(longest_value, of_a_row)
+            num_bytes += page.num_bytes
+            num_packed_bytes += page.num_packed_bytes
+        longest += longest_value
+    check_ratio(parts.path, num_bytes, num_packed_bytes)
+    return int(max(1, min(_MAX_ROWS, _BATCH_LINES * LINE.num_bytes // max(longest, 1))))
 
 
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:

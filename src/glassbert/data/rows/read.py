@@ -41,7 +41,7 @@ def stream_examples(
     options: ReadOptions | None = None,
     notes: Notes | None = None,
 ) -> Iterator[E | BadRow]:
-    """Yield an example, or what is wrong with the row, for each row as it comes; labels are optional.
+    """Yield an example, or what is wrong with the row, for each row as it arrives; labels are optional.
 
     An empty text is a row too, and so is a blank line of a plain text.
 

@@ -9,7 +9,7 @@ from typing import Any
 LONGEST_LABEL = 1000
 """Characters; a longer one is a text in the wrong column."""
 
-MOST_COLUMNS = 10_000
+MAX_COLUMNS = 10_000
 """Of a row or an object; more are not a table."""
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")

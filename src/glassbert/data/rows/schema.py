@@ -45,7 +45,7 @@ class Schema(Roles, ABC, Generic[E]):
         return source.rows()
 
     def read(self, source: "Source") -> Iterator[E | BadRow]:
-        """Yield an example, or what is wrong with the row, for each row as it comes."""
+        """Yield an example, or what is wrong with the row, for each row as it arrives."""
         return self.each(source, lambda row: self.example(row, source.notes))
 
     def each(self, source: "Source", make: Callable[[Record], T]) -> Iterator[T | BadRow]:
@@ -74,7 +74,7 @@ class Schema(Roles, ABC, Generic[E]):
         ], None
 
     def format_of_lines(self, format: str, lines: Lines, *, can_look_ahead: bool) -> str:
-        """Return the format of a text file that looks like ``format`` to those who do not know the task."""
+        """Return the format of a text file that looks like ``format`` without knowledge of the task."""
         return format
 
     def format_of_objects(self, objects: Sequence[Record], given: Mapping[str, str]) -> str | None:

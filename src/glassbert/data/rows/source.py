@@ -14,8 +14,8 @@ from glassbert.data.rows.schema import Schema
 from glassbert.errors import UserError
 
 _SAMPLE_OBJECTS = 100
-# Sets of keys whose columns are remembered: an endless stream may have ever new ones.
-_MOST_SHAPES = 100
+# Sets of keys whose columns are remembered: an endless stream may keep bringing new ones.
+_MAX_SHAPES = 100
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Source:
     text: Lines | None
     """None for a format that has no lines."""
     is_stream: bool
-    """Whether rows may come slowly, one at a time: then nothing looks ahead without need."""
+    """Whether rows may arrive slowly, one at a time: then nothing looks ahead unless it must."""
 
     def __post_init__(self) -> None:
         self.columns = check_roles(self.schema, self.options.columns)
@@ -73,7 +73,7 @@ class Source:
                 continue
             names = tuple(item.values)
             if names not in columns_of:
-                if len(columns_of) >= _MOST_SHAPES:
+                if len(columns_of) >= _MAX_SHAPES:
                     columns_of.clear()
                 columns_of[names] = find_columns(self.schema, names, self.columns)
                 never_seen -= {self.columns[role] for role in self.columns if role in columns_of[names]}

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from glassbert.data.examples import BadRow
 from glassbert.data.rows.columns import (
     Roles,
+    assign_by_elimination,
     column_number,
     find_columns,
     guess_columns,
     is_number,
     named,
-    take_what_is_left,
 )
 from glassbert.data.rows.lines import Ahead, Lines
-from glassbert.data.rows.record import MOST_COLUMNS, Notes, Record, shown
+from glassbert.data.rows.record import MAX_COLUMNS, Notes, Record, shown
 from glassbert.errors import DataError, UserError
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ def _read_table(source: "Source", rows: Ahead[_Row]) -> Iterator[Record | BadRow
         return
     if first.problem is not None:
         raise DataError(f"{first.where}: {first.problem}")
-    if len(first.cells) > MOST_COLUMNS:
+    if len(first.cells) > MAX_COLUMNS:
         raise DataError(
-            f"{first.where}: {len(first.cells):,} columns; expected at most {MOST_COLUMNS:,}: is it a table?"
+            f"{first.where}: {len(first.cells):,} columns; expected at most {MAX_COLUMNS:,}: is it a table?"
         )
     roles, given, name, notes = source.schema, source.columns, source.name, source.notes
     # A stream may bring its rows one at a time: look ahead only where nothing else shows the columns.
@@ -169,7 +169,7 @@ def _named_columns(
             raise UserError(f"{name}: no column {shown(column)}; the columns are {_listed(names)}")
     found = find_columns(roles, names, given)
     if rows and found:
-        found |= take_what_is_left(roles, found, names)
+        found |= assign_by_elimination(roles, found, names)
     elif rows:
         found = {role: names[column] for role, column in (guess_columns(roles, rows) or {}).items()}
     for role in roles.required:

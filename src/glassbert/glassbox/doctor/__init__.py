@@ -1,1 +1,1 @@
-"""What is wrong with a model before anyone blames the data."""
+"""What is wrong with a model, before you blame the data."""

@@ -1,4 +1,4 @@
-"""Checks of what flows through a network: units that never speak, heads that look nowhere or at one token.
+"""Checks of what flows through a network: dead units, heads that look everywhere or at one token.
 
 Legend: T tokens, I intermediate size, B sequences, N heads, Q and K tokens of a query and a key sequence.
 """
@@ -15,6 +15,7 @@ from glassbert.glassbox.doctor.verdict import State, Verdict, named
 from glassbert.inference.model import Model
 from glassbert.inference.translator import Translator
 from glassbert.model.tap import Tap
+from glassbert.sentence import Sentence
 
 UNIFORM, SATURATED = 0.999, 0.02
 """Mean entropy as a share of the largest: above the first a head looks everywhere, below the second at one
@@ -77,32 +78,47 @@ def _units(seen: Activity) -> Verdict:
     dead = [f"{layer} {share:.0%}" for layer, share in shares.items() if share >= SOME_DEAD]
     mean = sum(shares.values()) / len(shares)
     if not dead:
-        return Verdict("units", "ok", f"{mean:.1%} of the feed-forward units are silent on the probe")
+        finding = Sentence("{share:.1%} of the feed-forward units are silent on the probe", share=mean)
+        return Verdict("units", "ok", finding)
     state: State = "fault" if max(shares.values()) >= MOST_DEAD else "warn"
     return Verdict(
         "units",
         state,
-        f"dead feed-forward units: {named(dead)}",
-        "train with a lower rate, or from earlier weights",
+        Sentence("dead feed-forward units: {layers}", layers=named(dead)),
+        Sentence("train with a lower rate, or from earlier weights"),
     )
 
 
 def _heads(seen: Activity) -> Verdict:
     means = {name: torch.cat(rows).mean(dim=0) for name, rows in seen.entropy.items() if len(torch.cat(rows))}
     if not means:
-        return Verdict("heads", "skipped", "the probe is too short to see where heads look")
+        return Verdict("heads", "skipped", Sentence("the probe is too short to see where heads look"))
     heads = torch.cat(list(means.values()))
     blind = [name for name, entropy in means.items() if (entropy > UNIFORM).all()]
     stuck = [name for name, entropy in means.items() if (entropy < SATURATED).all()]
     is_exact = all((means[name] > EXACTLY_UNIFORM).all() for name in blind)
     num_uniform, num_saturated = int((heads > UNIFORM).sum()), int((heads < SATURATED).sum())
-    figure = f"{num_uniform} uniform and {num_saturated} saturated of {len(heads)}"
+    figure = Sentence(
+        "{num_uniform} uniform and {num_saturated} saturated of {num_heads}",
+        num_uniform=num_uniform,
+        num_saturated=num_saturated,
+        num_heads=len(heads),
+    )
     if stuck:
-        advice = "queries or keys are far too large: take earlier weights"
-        return Verdict("heads", "fault", f"every head looks at one token in {named(stuck)}; {figure}", advice)
+        finding = Sentence(
+            "every head looks at one token in {layers}; {figure}", layers=named(stuck), figure=figure
+        )
+        advice = Sentence("queries or keys are far too large: take earlier weights")
+        return Verdict("heads", "fault", finding, advice)
     if blind and (is_exact or len(blind) < len(means)):
-        advice = "queries and keys may not have been loaded: compare the names of the tensors"
-        return Verdict("heads", "fault", f"every head looks everywhere in {named(blind)}; {figure}", advice)
+        finding = Sentence(
+            "every head looks everywhere in {layers}; {figure}", layers=named(blind), figure=figure
+        )
+        advice = Sentence("queries and keys may not have been loaded: compare the names of the tensors")
+        return Verdict("heads", "fault", finding, advice)
     if blind or num_saturated > len(heads) / 2:
-        return Verdict("heads", "warn", figure, "usual for a fresh model only" if blind else "look at them")
-    return Verdict("heads", "ok", f"{figure}; mean entropy {float(heads.mean()):.0%} of the largest")
+        advice = Sentence("usual for a fresh model only") if blind else Sentence("look at them")
+        return Verdict("heads", "warn", figure, advice)
+    mean = float(heads.mean())
+    finding = Sentence("{figure}; mean entropy {mean:.0%} of the largest", figure=figure, mean=mean)
+    return Verdict("heads", "ok", finding)

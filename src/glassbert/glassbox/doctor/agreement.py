@@ -8,16 +8,17 @@ from torch import Tensor
 
 from glassbert.config import LstmConfig
 from glassbert.glassbox.doctor.probes import Probe, still
-from glassbert.glassbox.doctor.verdict import Verdict
+from glassbert.glassbox.doctor.verdict import NO_ADVICE, Verdict
 from glassbert.inference.devices import PrecisionName
 from glassbert.inference.model import Model
 from glassbert.inference.translator import Translator
 from glassbert.model.layout import Batch
 from glassbert.model.tap import Tap
+from glassbert.sentence import Sentence
 
 TOLERANCES: dict[PrecisionName, float] = {"float32": 1e-3, "bfloat16": 0.1, "int8": 0.25}
 """How far two ways to compute may be apart, as a share of the largest number."""
-MOST_DROPOUT = 0.5
+HIGH_DROPOUT = 0.5
 
 
 @torch.no_grad()
@@ -28,7 +29,10 @@ def check_agreement(model: Model | Translator, probe: Probe) -> Iterator[Verdict
     together = probe.run(fast, probe.batch())
     if not all(torch.isfinite(one).all() for one in together):
         yield Verdict(
-            "answers", "fault", "not a number on the probe", "see what is said of its numbers above"
+            "answers",
+            "fault",
+            Sentence("not a number on the probe"),
+            Sentence("see the verdict on its numbers above"),
         )
         return
     shown = probe.run(network, probe.batch(), Tap(lambda name, value: value))
@@ -37,23 +41,29 @@ def check_agreement(model: Model | Translator, probe: Probe) -> Iterator[Verdict
         together,
         shown,
         limit,
-        "the fast path and the formula",
-        "use --precision float32; report it",
+        Sentence("the fast path and the formula"),
+        Sentence("use --precision float32; report it"),
     )
     alone = [probe.run(fast, probe.batch([one]))[0] for one in probe.ids]
-    advice = "do not trust answers of a batch; report it"
+    advice = Sentence("do not trust answers of a batch; report it")
     limit = 0.0 if model.precision == "int8" and isinstance(model, Model) else limit  # the same bits
-    yield _judged("batch=single", together, alone, limit, "a batch and single texts", advice)
+    yield _judged("batch=single", together, alone, limit, Sentence("a batch and single texts"), advice)
     yield _padding(probe, fast, together, limit)
     yield _training(model, probe)
 
 
 def _judged(
-    check: str, some: Sequence[Tensor], others: Sequence[Tensor], limit: float, what: str, advice: str
+    check: str,
+    some: Sequence[Tensor],
+    others: Sequence[Tensor],
+    limit: float,
+    what: Sentence,
+    advice: Sentence,
 ) -> Verdict:
     apart = _distance(some, others)
-    finding = f"{what} differ by {apart:.1e} of the largest number"
-    return Verdict(check, "ok" if apart <= limit else "fault", finding, "" if apart <= limit else advice)
+    finding = Sentence("{what} differ by {apart:.1e} of the largest number", what=what, apart=apart)
+    is_good = apart <= limit
+    return Verdict(check, "ok" if is_good else "fault", finding, NO_ADVICE if is_good else advice)
 
 
 def _distance(some: Sequence[Tensor], others: Sequence[Tensor]) -> float:
@@ -72,10 +82,13 @@ def _padding(probe: Probe, fast: Any, together: Sequence[Tensor], limit: float) 
         ids = torch.tensor([[*one, *[filling] * (length - len(one))] for one in probe.ids])
         answers.append(probe.run(fast, Batch.from_padded(ids, mask)))
     apart = max(_distance(together, one) for one in answers)
-    finding = f"what stands behind a text changes its answer by {apart:.1e} of the largest number"
+    finding = Sentence(
+        "what follows a text in its batch changes its answer by {apart:.1e} of the largest number",
+        apart=apart,
+    )
     if apart <= limit:
         return Verdict("padding", "ok", finding)
-    return Verdict("padding", "fault", finding, "check which tokens the mask hides; report it")
+    return Verdict("padding", "fault", finding, Sentence("check which tokens the mask hides; report it"))
 
 
 def _training(model: Model | Translator, probe: Probe) -> Verdict:
@@ -86,20 +99,22 @@ def _training(model: Model | Translator, probe: Probe) -> Verdict:
     network = still(model.network)
     once, again = (probe.run(network, probe.batch()) for _ in range(2))
     if _distance(once, again) > 1e-6:
-        advice = "something random is on outside of training; report it"
-        return Verdict("train/eval", "fault", "two passes without dropout differ", advice)
+        advice = Sentence("something random is on outside of training; report it")
+        return Verdict("train/eval", "fault", Sentence("two passes without dropout differ"), advice)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         dropped = probe.run(network.train(), probe.batch())
     mean = sum(float((a - b).abs().mean()) for a, b in zip(once, dropped, strict=True))
     usual = sum(float(one.abs().mean()) for one in once)
-    figure = (
-        f"dropout {probability:g} changes outputs by {mean / max(usual, 1e-12):.0%}; without it they repeat"
+    figure = Sentence(
+        "dropout {probability:g} changes outputs by {share:.0%}; without it they repeat",
+        probability=probability,
+        share=mean / max(usual, 1e-12),
     )
     if model.network.training:
-        return Verdict(
-            "train/eval", "warn", f"the network is in training mode; {figure}", "call network.eval()"
-        )
-    if probability >= MOST_DROPOUT:
-        return Verdict("train/eval", "warn", figure, "so much dropout leaves little to learn from")
+        finding = Sentence("the network is in training mode; {figure}", figure=figure)
+        return Verdict("train/eval", "warn", finding, Sentence("call network.eval()"))
+    if probability >= HIGH_DROPOUT:
+        advice = Sentence("so much dropout leaves little to learn from")
+        return Verdict("train/eval", "warn", figure, advice)
     return Verdict("train/eval", "ok", figure)

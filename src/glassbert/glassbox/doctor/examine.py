@@ -16,12 +16,13 @@ from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.translator import Translator
-from glassbert.model.torch_state import in_own_state
+from glassbert.model.torch_state import with_own_torch_state
 from glassbert.progress import each
+from glassbert.sentence import Sentence, said_by
 
 
 @checked
-@in_own_state
+@with_own_torch_state
 def doctor(
     model: str | Path | Model | Translator,
     data: str | Path | None = None,
@@ -30,7 +31,7 @@ def doctor(
     device: Device = "auto",
     precision: PrecisionName = "float32",
 ) -> Diagnosis:
-    """Return what is wrong with a model: of its tensors, tokenizer, units, heads, answers, labels, scores.
+    """Return what is wrong with a model: its tensors, tokenizer, units, heads, answers, labels, scores.
 
     A folder that is too damaged to load gets the verdicts that its files allow.
 
@@ -49,7 +50,8 @@ def doctor(
     verdicts, loaded = visit.verdicts, visit.loaded
     if loaded is None:
         waiting = [what for what, given in (("data", data), ("base", base)) if given is not None]
-        verdicts += [Verdict(what, "skipped", "the model cannot be loaded") for what in ("answers", *waiting)]
+        reason = Sentence("the model cannot be loaded")
+        verdicts += [Verdict(what, "skipped", reason) for what in ("answers", *waiting)]
         return Diagnosis(name, tuple(verdicts))
     probe = probe_for(loaded)
     checks: list[Callable[[], Iterable[Verdict]]] = [
@@ -70,4 +72,4 @@ def _movement(model: Model | Translator, base: str | Path | Model | Translator) 
     try:
         yield from check_movement(model, load(base) if isinstance(base, str | Path) else base)
     except UserError as error:
-        yield Verdict("base", "fault", str(error))
+        yield Verdict("base", "fault", said_by(error))

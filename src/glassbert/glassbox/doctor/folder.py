@@ -10,7 +10,7 @@ from torch import Tensor
 from glassbert.config import ModelConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.glassbox.doctor.tensors import Facts, check_names, check_numbers, check_trained, facts_of
-from glassbert.glassbox.doctor.verdict import State, Verdict
+from glassbert.glassbox.doctor.verdict import NO_ADVICE, Verdict
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.translator import Translator
@@ -20,23 +20,24 @@ from glassbert.interop.safetensors_file import SafetensorsFile
 from glassbert.interop.stored import StoredModel, find_stored
 from glassbert.interop.weights import weight_files
 from glassbert.model_names import model_folder
+from glassbert.sentence import Sentence, joined, said_by
 from glassbert.text.vocabulary import SPECIALS
 from glassbert.text.wordpiece.tokenizer import Tokenizer
 
-AGAIN = "fetch or write the folder again"
+AGAIN = Sentence("fetch or write the folder again")
 
 
 @dataclass
 class FolderVisit:
-    """What could be learned of a folder."""
+    """What is known about a folder."""
 
     verdicts: list[Verdict] = field(default_factory=list)
     loaded: Model | Translator | None = None
 
-    def fault(self, check: str, error: Exception, advice: str = AGAIN) -> None:
+    def fault(self, check: str, error: Exception) -> None:
         """Note that something cannot be read; the message says what and mostly what to do."""
-        message = str(error)
-        self.verdicts.append(Verdict(check, "fault", message, "" if ";" in message else advice))
+        message = said_by(error)
+        self.verdicts.append(Verdict(check, "fault", message, NO_ADVICE if ";" in message else AGAIN))
 
 
 def visit_folder(name: str | Path, place: Mapping[str, Any]) -> FolderVisit:
@@ -62,7 +63,9 @@ def visit_folder(name: str | Path, place: Mapping[str, Any]) -> FolderVisit:
         visit.verdicts += check_label_names(config)
     try:
         visit.loaded = load(folder, **place)
-        visit.verdicts.append(Verdict("loads", "ok", f"as a {type(visit.loaded).__name__}"))
+        visit.verdicts.append(
+            Verdict("loads", "ok", Sentence("as a {kind}", kind=type(visit.loaded).__name__))
+        )
     except (UserError, OSError) as error:
         visit.fault("loads", error)
     return visit
@@ -71,7 +74,7 @@ def visit_folder(name: str | Path, place: Mapping[str, Any]) -> FolderVisit:
 def visit_loaded(model: Model | Translator) -> FolderVisit:
     """Check the numbers of a model that is in memory."""
     config = model.network.config
-    facts = list(facts_of(model.network.state_dict().items(), OWN))  # named as we name them
+    facts = list(facts_of(model.network.state_dict().items(), OWN))  # under our own names
     visit = FolderVisit([*check_numbers(facts), check_trained(facts, config)], model)
     if isinstance(config, ModelConfig):
         visit.verdicts += check_label_names(config)
@@ -117,10 +120,15 @@ def _config(
     except UserError as error:
         visit.fault("config", error)
         return None
-    state: State = "warn" if notes else "ok"
-    visit.verdicts.append(
-        Verdict("config", state, "; ".join(notes) or f"{family.name}, as {stored.config_path.name} says")
-    )
+    if notes:
+        visit.verdicts.append(Verdict("config", "warn", joined(notes, "; ")))
+    else:
+        finding = Sentence(
+            "{family}, as {file} says",
+            family=Sentence("a {kind}", kind=family.name.removeprefix("a ")),
+            file=stored.config_path.name,
+        )
+        visit.verdicts.append(Verdict("config", "ok", finding))
     found: Config = config
     return found
 
@@ -140,33 +148,51 @@ def _tokenizer(
         yield Verdict(
             "tokenizer",
             "fault",
-            f"{num_pieces:,} pieces, but the embedding has {num_rows:,} rows",
-            "use the vocabulary that the model was trained with",
+            Sentence(
+                "{num_pieces:,} pieces, but the embedding has {num_rows:,} rows",
+                num_pieces=num_pieces,
+                num_rows=num_rows,
+            ),
+            Sentence("use the vocabulary that the model was trained with"),
         )
     pad = stored.config.get("pad_token_id", vocabulary.pad_id)
     if pad is not None and pad != vocabulary.pad_id:
-        there = vocabulary.pieces[pad] if 0 <= pad < num_pieces else "outside the vocabulary"
+        there = vocabulary.pieces[pad] if 0 <= pad < num_pieces else Sentence("outside the vocabulary")
         yield Verdict(
             "special ids",
             "fault",
-            f"config.json pads with id {pad} ({there}), the vocabulary's [PAD] is {vocabulary.pad_id}",
-            "one of the two files is another model's",
+            Sentence(
+                "config.json pads with id {pad} ({there}), the vocabulary's [PAD] is {pad_id}",
+                pad=pad,
+                there=there,
+                pad_id=vocabulary.pad_id,
+            ),
+            Sentence("one of the two files is another model's"),
         )
     else:
         ids = dict(zip(SPECIALS, vocabulary.special_ids, strict=True))
-        yield Verdict("special ids", "ok", ", ".join(f"{piece} {id_}" for piece, id_ in ids.items()))
+        names = ", ".join(f"{piece} {id_}" for piece, id_ in ids.items())
+        yield Verdict("special ids", "ok", Sentence("{names}", names=names))
     for assumption in tokenizer.assumptions:
-        yield Verdict(
-            "tokenizer", "warn", f"assumed: {assumption}", "add tokenizer_config.json if it is wrong"
-        )
+        finding = Sentence("assumed: {assumption}", assumption=assumption)
+        advice = Sentence("add tokenizer_config.json if it is wrong")
+        yield Verdict("tokenizer", "warn", finding, advice)
     if tokenizer.max_length > shape.max_position_embeddings:
-        finding = (
-            f"takes {tokenizer.max_length} tokens, the position table has {shape.max_position_embeddings}"
+        finding = Sentence(
+            "takes {max_length} tokens, the position table has {num_positions}",
+            max_length=tokenizer.max_length,
+            num_positions=shape.max_position_embeddings,
         )
-        yield Verdict("tokenizer", "warn", finding, "texts are cut at the table's length")
+        yield Verdict("tokenizer", "warn", finding, Sentence("texts are cut at the table's length"))
     if num_pieces <= num_rows and not tokenizer.assumptions:
-        spare = f", {num_rows - num_pieces:,} rows to spare" if num_rows > num_pieces else ""
-        yield Verdict("tokenizer", "ok", f"{num_pieces:,} pieces for {num_rows:,} rows{spare}")
+        finding = Sentence(
+            "{num_pieces:,} pieces for {num_rows:,} rows", num_pieces=num_pieces, num_rows=num_rows
+        )
+        if num_rows > num_pieces:
+            finding = Sentence(
+                "{figure}, {num_spare:,} rows to spare", figure=finding, num_spare=num_rows - num_pieces
+            )
+        yield Verdict("tokenizer", "ok", finding)
 
 
 def check_label_names(config: ModelConfig) -> Iterator[Verdict]:
@@ -175,8 +201,11 @@ def check_label_names(config: ModelConfig) -> Iterator[Verdict]:
     if not labels:
         return
     if len(set(labels)) < len(labels):
-        yield Verdict("labels", "fault", f"the same name twice among {len(labels)}", "correct id2label")
+        finding = Sentence("the same name twice among {count}", count=len(labels))
+        yield Verdict("labels", "fault", finding, Sentence("correct id2label"))
     elif len(labels) > 1 and all(label.startswith("LABEL_") for label in labels):
-        yield Verdict("labels", "warn", f"{len(labels)} without names (LABEL_0 ...)", "name them in id2label")
+        finding = Sentence("{count} without names (LABEL_0 ...)", count=len(labels))
+        yield Verdict("labels", "warn", finding, Sentence("name them in id2label"))
     else:
-        yield Verdict("labels", "ok", f"{len(labels)}: {', '.join(labels[:6])}{' ...' * (len(labels) > 6)}")
+        names = ", ".join(labels[:6]) + " ..." * (len(labels) > 6)
+        yield Verdict("labels", "ok", Sentence("{count}: {names}", count=len(labels), names=names))

@@ -1,4 +1,4 @@
-"""What fine-tuning moved: a model beside the one it started from."""
+"""What fine-tuning changed: a model compared with the one it started from."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from glassbert.glassbox.doctor.verdict import State, Verdict, named
 from glassbert.inference.loaded import Loaded
+from glassbert.sentence import Sentence
 
 UNRELATED = 0.05
 """Cosine of two matrices below which nothing is left of the old one, however far training went."""
@@ -19,8 +20,8 @@ def check_movement(model: Loaded, base: Loaded) -> Iterator[Verdict]:
     shared = [name for name in ours if name in theirs and ours[name].shape == theirs[name].shape]
     other = [name for name in ours if name in theirs and name not in shared]
     if not shared:
-        finding = f"no tensor has the base's shape: {named(other or list(ours))}"
-        yield Verdict("base", "fault", finding, "name the model that it was trained from")
+        finding = Sentence("no tensor has the base's shape: {names}", names=named(other or list(ours)))
+        yield Verdict("base", "fault", finding, Sentence("name the model that it was trained from"))
         return
     moved = {name: _moved(ours[name], theirs[name]) for name in shared}
     matrices = [name for name in shared if ours[name].dim() > 1] or shared
@@ -29,23 +30,32 @@ def check_movement(model: Loaded, base: Loaded) -> Iterator[Verdict]:
     still = [name for name in shared if moved[name] == 0.0]
     groups = ", ".join(f"{group} {share:.1%}" for group, share in _by_group(moved, ours).items())
     if len(still) == len(shared):
-        finding = f"none of {len(shared)} tensors moved"
+        finding = Sentence("none of {count} tensors moved", count=len(shared))
         has_own = len(shared) < len(ours)  # such as a head that was trained on a frozen encoder
         state: State = "warn" if has_own else "fault"
-        yield Verdict("base", state, finding, "the encoder was frozen, or this is the base itself")
+        advice = Sentence("the encoder was frozen, or this is the base itself")
+        yield Verdict("base", state, finding, advice)
         return
     if kinship < UNRELATED:
-        finding = f"the matrices of both have a cosine of {kinship:.3f}: nothing is left of the base"
-        yield Verdict("base", "fault", finding, "this is not the model that it was trained from")
-        return
-    yield Verdict("base", "ok", f"moved by {typical:.2%} of their size: {groups}")
-    if still:
-        finding = f"{len(still)} of {len(shared)} tensors never moved: {named(still)}"
-        yield Verdict("never moved", "warn", finding, "fine if they were frozen or nothing reads them")
-    if other:
-        yield Verdict(
-            "base", "warn", f"of another shape: {named(other)}", "fine if the vocabulary was extended"
+        finding = Sentence(
+            "the matrices of both have a cosine of {cosine:.3f}: nothing is left of the base", cosine=kinship
         )
+        yield Verdict("base", "fault", finding, Sentence("this is not the model that it was trained from"))
+        return
+    finding = Sentence("moved by {share:.2%} of their size: {groups}", share=typical, groups=groups)
+    yield Verdict("base", "ok", finding)
+    if still:
+        finding = Sentence(
+            "{count} of {total} tensors never moved: {names}",
+            count=len(still),
+            total=len(shared),
+            names=named(still),
+        )
+        advice = Sentence("fine if they were frozen or nothing reads them")
+        yield Verdict("never moved", "warn", finding, advice)
+    if other:
+        finding = Sentence("of another shape: {names}", names=named(other))
+        yield Verdict("base", "warn", finding, Sentence("fine if the vocabulary was extended"))
 
 
 def _moved(new: Tensor, old: Tensor) -> float:

@@ -34,8 +34,8 @@ TEXTS = (
     "他们二十年后又见面了，一切都没有变，只是大家都老了一点。",
 )
 MAX_TOKENS = 64
-MOST_UNKNOWN = 0.2
-"""Where more of the texts is unknown, they say little of a model; random pieces take their place."""
+MAX_UNKNOWN = 0.2
+"""If a larger share of the texts is unknown, random pieces are used instead."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Probe:
         return self.ids[-1]
 
     def run(self, network: Any, batch: Batch, tap: Tap | None = None) -> list[Tensor]:
-        """Return what the network makes of each sequence of a batch, one flat tensor each."""
+        """Return the network's outputs for each sequence of a batch, one flat tensor each."""
         if self.start_id is None:
             return _flat(network(batch, tap=tap) if tap else network(batch), batch)
         starts = batch.layout.starts
@@ -67,7 +67,7 @@ class Probe:
 
 
 def _flat(output: Any, batch: Batch) -> list[Tensor]:
-    """Return all that an encoder and its heads say of each sequence."""
+    """Return all outputs of an encoder and its heads for each sequence."""
     num_sequences, num_tokens = len(batch.layout.lengths), batch.layout.num_tokens
     parts: list[list[Tensor]] = [[] for _ in range(num_sequences)]
     for value in (output.hidden, output.nsp, output.labels, output.span):
@@ -90,7 +90,7 @@ def probe_for(model: Model | Translator, texts: Sequence[str] = TEXTS) -> Probe:
     limit = min(MAX_TOKENS, model.max_length)
     rows = [row[: limit - 2] for row in model.tokenizer.ids_of_batch(list(texts))]
     flat = [id_ for row in rows for id_ in row]
-    if flat.count(vocabulary.unk_id) > MOST_UNKNOWN * len(flat):
+    if flat.count(vocabulary.unk_id) > MAX_UNKNOWN * len(flat):
         generator = np.random.default_rng(0)
         words = [id_ for id_ in range(len(vocabulary)) if id_ not in vocabulary.special_ids] or [0]
         rows = [generator.choice(words, size=len(row)).tolist() for row in rows]

@@ -1,4 +1,4 @@
-"""Checks of the stored numbers, tensor by tensor: they need no network, so a damaged folder has them too."""
+"""Checks of the stored numbers, tensor by tensor: they need no network, so a damaged folder gets them too."""
 
 import math
 from collections import defaultdict
@@ -14,6 +14,7 @@ from glassbert.glassbox.doctor.verdict import State, Verdict, named
 from glassbert.interop.family import Config, Family
 from glassbert.interop.names import nearest
 from glassbert.model.init import tied_names, without_values
+from glassbert.sentence import Sentence
 
 LARGEST = 1e3
 """No weight of a trained encoder is anywhere near it."""
@@ -81,18 +82,17 @@ def check_names(facts: list[Facts], family: Family[Any], config: Config) -> Iter
     spare = [one.name for one in facts if one.ours is None or one.ours not in expected]
     if missing:
         guess = nearest(missing[0], spare)
-        hint = f" (the file has {guess})" if guess else ""
-        yield Verdict(
-            "tensors",
-            "fault",
-            f"{len(missing)} missing: {named(missing)}{hint}",
-            "the weights do not fit config.json; copy both again",
-        )
+        finding = Sentence("{count} missing: {names}", count=len(missing), names=named(missing))
+        if guess:
+            finding = Sentence("{figure} (the file has {guess})", figure=finding, guess=guess)
+        advice = Sentence("the weights do not fit config.json; copy both again")
+        yield Verdict("tensors", "fault", finding, advice)
     if spare:
         state: State = "warn" if family.may_hold_more else "fault"
-        yield Verdict("tensors", state, f"{len(spare)} unexpected: {named(spare)}", "they are not used")
+        finding = Sentence("{count} unexpected: {names}", count=len(spare), names=named(spare))
+        yield Verdict("tensors", state, finding, Sentence("they are not used"))
     wrong = [
-        f"{one.name} {one.shape} instead of {expected[name]}"
+        Sentence("{name} {found} instead of {wanted}", name=one.name, found=one.shape, wanted=expected[name])
         for name, one in found.items()
         if name in expected and math.prod(one.shape) != math.prod(expected[name])
     ]
@@ -100,37 +100,36 @@ def check_names(facts: list[Facts], family: Family[Any], config: Config) -> Iter
         yield Verdict(
             "shapes",
             "fault",
-            f"{len(wrong)} wrong: {named(wrong)}",
-            "config.json is another model's; copy both",
+            Sentence("{count} wrong: {names}", count=len(wrong), names=named(wrong)),
+            Sentence("config.json is another model's; copy both"),
         )
     if not missing and not wrong:
-        yield Verdict(
-            "tensors", "ok", f"{len(expected) - len(tied)} of {len(expected) - len(tied)} as expected"
-        )
+        count = len(expected) - len(tied)
+        yield Verdict("tensors", "ok", Sentence("{count} of {count} as expected", count=count))
 
 
 def check_numbers(facts: list[Facts]) -> Iterator[Verdict]:
-    """Look for numbers that are none, far too large, or all the same."""
+    """Look for numbers that are NaN or infinite, far too large, or all the same."""
     bad = [one for one in facts if one.num_bad]
     if bad:
-        total = sum(one.num_bad for one in bad)
-        yield Verdict(
-            "numbers",
-            "fault",
-            f"{total:,} NaN or infinite in {named([one.name for one in bad])}",
-            "take an earlier checkpoint; the run diverged or the file is damaged",
+        finding = Sentence(
+            "{count:,} NaN or infinite in {names}",
+            count=sum(one.num_bad for one in bad),
+            names=named([one.name for one in bad]),
         )
+        advice = Sentence("take an earlier checkpoint; the run diverged or the file is damaged")
+        yield Verdict("numbers", "fault", finding, advice)
     large = [f"{one.name} {one.peak:.3g}" for one in facts if one.peak > LARGEST]
     if large:
-        yield Verdict(
-            "numbers", "warn", f"very large: {named(large)}", "half precision overflows above 65,504"
-        )
+        finding = Sentence("very large: {names}", names=named(large))
+        yield Verdict("numbers", "warn", finding, Sentence("half precision overflows above 65,504"))
     blank = [one.name for one in facts if len(one.shape) > 1 and min(one.shape) > 1 and one.deviation == 0]
     if blank:
-        yield Verdict("numbers", "fault", f"all the same in {named(blank)}", "load the weights again")
+        finding = Sentence("all the same in {names}", names=named(blank))
+        yield Verdict("numbers", "fault", finding, Sentence("load the weights again"))
     if not (bad or large or blank):
         largest = max((one.peak for one in facts), default=0.0)
-        yield Verdict("numbers", "ok", f"all finite, the largest {largest:.3g}")
+        yield Verdict("numbers", "ok", Sentence("all finite, the largest {largest:.3g}", largest=largest))
 
 
 def check_trained(facts: list[Facts], config: Config) -> Verdict:
@@ -144,16 +143,25 @@ def check_trained(facts: list[Facts], config: Config) -> Verdict:
     judged = {name: _is_initial(parts, std) for name, parts in layers.items() if len(parts) == 2}
     fresh = [name for name, is_initial in judged.items() if is_initial]
     if not fresh:
-        return Verdict("trained", "ok", f"none of {len(judged)} layers is still as initialised")
+        finding = Sentence("none of {count} layers is still as initialised", count=len(judged))
+        return Verdict("trained", "ok", finding)
     if len(fresh) == len(judged):
-        return Verdict("trained", "warn", "no layer has been trained: a fresh model", "train it")
+        finding = Sentence("no layer has been trained: a fresh model")
+        return Verdict("trained", "warn", finding, Sentence("train it"))
     unused = _unused(fresh, config)
     heavy = [name for name in _heavy(fresh, judged) if name not in unused]
     return Verdict(
         "trained",
         "fault" if heavy else "warn",
-        f"{len(fresh)} of {len(judged)} layers are still as initialised: {named(heavy or fresh)}",
-        "fine-tune it, or load the weights that belong there" if heavy else "fine if nothing uses them",
+        Sentence(
+            "{count} of {total} layers are still as initialised: {names}",
+            count=len(fresh),
+            total=len(judged),
+            names=named(heavy or fresh),
+        ),
+        Sentence("fine-tune it, or load the weights that belong there")
+        if heavy
+        else Sentence("fine if nothing uses them"),
     )
 
 

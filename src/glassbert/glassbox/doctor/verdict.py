@@ -1,13 +1,15 @@
-"""What the doctor says: one verdict for each check."""
+"""The doctor's report: one verdict for each check."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from glassbert.messages import one_line
+from glassbert.sentence import Sentence, joined
 
 State = Literal["ok", "warn", "fault", "skipped"]
 SHOWN_NAMES = 3
+NO_ADVICE = Sentence("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +19,9 @@ class Verdict:
     check: str
     """What was looked at, in a word or two."""
     state: State
-    finding: str
+    finding: Sentence
     """What was found, with its figure."""
-    advice: str = ""
+    advice: Sentence = NO_ADVICE
     """What to do about it; empty if it is ok."""
 
     def __str__(self) -> str:
@@ -50,7 +52,7 @@ class Diagnosis:
             "model": self.model,
             "faults": len(self.faults),
             "warnings": len(self.warnings),
-            "verdicts": [asdict(one) for one in self.verdicts],
+            "verdicts": [{name: str(value) for name, value in asdict(one).items()} for one in self.verdicts],
         }
 
     def __str__(self) -> str:
@@ -58,10 +60,12 @@ class Diagnosis:
         return "\n".join([*map(str, self.verdicts), one_line(total)])
 
 
-def named(names: Sequence[str]) -> str:
+def named(names: Sequence[str]) -> Sentence:
     """Return some names, and how many more there are."""
-    more = f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(names[:SHOWN_NAMES]) + more
+    shown, num_more = joined(names[:SHOWN_NAMES]), len(names) - SHOWN_NAMES
+    return (
+        Sentence("{names} and {num_more:,} more", names=shown, num_more=num_more) if num_more > 0 else shown
+    )
 
 
 def counted(verdicts: Sequence[Verdict], noun: str) -> str:

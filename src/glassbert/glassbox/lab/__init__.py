@@ -1,1 +1,1 @@
-"""Experiments that put what is said about BERT and the Transformer to the test, and arithmetic by hand."""
+"""Experiments that test claims about BERT and the Transformer, and arithmetic by hand."""

@@ -1,4 +1,4 @@
-"""The worked example of the article "Bert模型剖析", as printed there, and where it slips."""
+"""The worked example of the article "Bert模型剖析", as printed there, and where it has errors."""
 
 from glassbert.glassbox.lab.words import Words
 

@@ -141,7 +141,7 @@ def run_backprop(settings: BackpropSettings) -> Report:
     check, worst = _check(settings, gradients, names)
     tables, claims = [table, check], [_loss_claim(first, second), check_claim(worst)]
     if settings == BackpropSettings():
-        tables.append(_slips(values))
+        tables.append(_differing_digits(values))
         claims += _slip_claims(values, network.backward(after, first))
     return Report(
         meaning=MEANING.format(before=first.loss, after=second.loss, worst=worst),
@@ -247,7 +247,7 @@ def numeric(settings: BackpropSettings) -> Vector:
     return tuple(slopes)
 
 
-def _slips(values: dict[str, float]) -> Table:
+def _differing_digits(values: dict[str, float]) -> Table:
     """Return the article's numbers that differ from ours in the digits it prints."""
     rows = []
     for name, printed in PRINTED.items():
@@ -285,7 +285,7 @@ def check_claim(worst: float) -> Claim:
 
 
 def _slip_claims(values: dict[str, float], with_new_weights: Gradients) -> list[Claim]:
-    """Return what the article says of its example, with the numbers that decide."""
+    """Return the article's claims about its example, with the numbers that decide."""
     short_digit, full = LOST_DIGIT
     wrong = (full - 0.01) * short_digit * (1 - short_digit) * values["hidden1"]
     old, new = values["d loss/d hidden1"], with_new_weights.hidden[0]

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from glassbert.arguments import checked
-from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.words import Words
+from glassbert.sentence import Language
 
 
 class Entry(NamedTuple):

@@ -1,13 +1,13 @@
-"""What is claimed, and what the saved results say of it."""
+"""The claims, and what the saved results show about them."""
 
 from typing import Any, NamedTuple
 
-from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.catalogue import CATALOGUE
 from glassbert.glassbox.lab.experiment import SAVED
 from glassbert.glassbox.lab.result import Claim, read_result
 from glassbert.glassbox.lab.show import VERDICTS
 from glassbert.glassbox.lab.words import said
+from glassbert.sentence import Language
 
 
 class SavedClaim(NamedTuple):

@@ -1,4 +1,4 @@
-"""A quantity that was measured several times, and what can be said of it."""
+"""A quantity that was measured several times, and what follows from it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

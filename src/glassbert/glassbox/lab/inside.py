@@ -66,6 +66,8 @@ class Inside:
 
 def look_inside(model: str, text: str) -> Inside:
     """Run a text through an encoder in float64 and keep every intermediate."""
+    if not text.strip():
+        raise UserError("the text is blank; give at least one word")
     loaded = load(model, Model, device="cpu")
     encoding = loaded.tokenize([text])[0]
     batch = Batch.from_lists([encoding.ids], [encoding.segments])
@@ -75,7 +77,7 @@ def look_inside(model: str, text: str) -> Inside:
 
 
 def _unread(text: str, encoding: Encoding) -> Steps:
-    """Say how much of a text was cut, and where."""
+    """Return a note on how much of a text was cut, and where."""
     words = Words(
         "the model reads {} tokens; {} more were cut, from character {} on: {}",
         "模型读 {} 个 token；其余 {} 个被截去，从第 {} 个字符起：{}",

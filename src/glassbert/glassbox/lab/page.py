@@ -1,18 +1,19 @@
 """A result as one page of HTML, and its plots as one SVG."""
 
+import re
 from collections.abc import Iterator
 
-from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.result import Bars, Lines, Plot, Result, Table
 from glassbert.glassbox.lab.show import HEADINGS, VERDICTS, cells
 from glassbert.glassbox.lab.words import Text, said
 from glassbert.outputs import GENERATOR
 from glassbert.reports.html import definitions, document, figure, section, style, table
 from glassbert.reports.markup import Markup, tag
-from glassbert.reports.plots import HEIGHT, WIDTH, Bar, Series, bars, lines, matrix
+from glassbert.reports.plots import WIDTH, Bar, Series, bars, lines, matrix
+from glassbert.sentence import Language
 
-# Room below the axes for a legend of several lines.
-_PLOT_HEIGHT = HEIGHT + 90
+_TITLE_HEIGHT, _GAP = 28, 20
+_SIZE = re.compile(r'viewBox="0 0 (\d+) (\d+)"')
 
 
 def as_page(result: Result, language: Language) -> str:
@@ -23,9 +24,17 @@ def as_page(result: Result, language: Language) -> str:
 
 
 def as_svg(result: Result, language: Language) -> str:
-    """Return all plots, one below the other, as one SVG with its style."""
-    placed = [_placed(drawn(plot, index, language), index) for index, plot in enumerate(result.plots)]
-    height = _PLOT_HEIGHT * len(placed)
+    """Return all plots with their titles, one below the other, as one SVG with its style."""
+    placed, height = [], 0
+    for index, plot in enumerate(result.plots):
+        title = tag("text", said(plot.title, language), x=14, y=height + 18, font_weight="bold")
+        shape = drawn(plot, index, language)
+        found = _SIZE.search(shape)
+        assert found is not None, "every plot has a size"
+        room = round(WIDTH * int(found[2]) / int(found[1]))
+        height += _TITLE_HEIGHT
+        placed += [title, tag("svg", shape, x=0, y=height, width=WIDTH, height=room)]
+        height += room + _GAP
     return tag(
         "svg",
         tag("metadata", GENERATOR),
@@ -33,6 +42,7 @@ def as_svg(result: Result, language: Language) -> str:
         tag("rect", width=WIDTH, height=height, style="fill: var(--card)"),
         *placed,
         xmlns="http://www.w3.org/2000/svg",
+        font_family="system-ui, sans-serif",
         viewBox=f"0 0 {WIDTH} {height}",
         width=WIDTH,
         height=height,
@@ -98,8 +108,3 @@ def drawn(plot: Plot, index: int, language: Language) -> Markup:
         ]
         return bars(name, title, rows, highest=1.0 if plot.is_share else None)
     return matrix(name, title, plot.values, rows=names(plot.rows), columns=names(plot.columns))
-
-
-def _placed(plot: Markup, index: int) -> Markup:
-    """Return the plot in its part of a larger drawing."""
-    return tag("svg", plot, x=0, y=_PLOT_HEIGHT * index, width=WIDTH, height=_PLOT_HEIGHT)

@@ -1,4 +1,4 @@
-"""`lab projections` and `lab order`: what attention needs, on tasks that can tell."""
+"""`lab projections` and `lab order`: what attention needs, on tasks that show it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -150,7 +150,10 @@ def run_projections(settings: ProjectionsSettings) -> Report:
                 Claim(
                     notes("7.1"),
                     statement,
-                    Words("accuracy minus that of (Q, K, V): {}", "准确率减去 (Q, K, V) 的：{}").format(gaps),
+                    Words(
+                        "after {} steps of training, accuracy minus that of (Q, K, V): {}",
+                        "训练 {} 步之后，准确率减去 (Q, K, V) 的：{}",
+                    ).format(settings.num_steps, gaps),
                     decided,
                 )
             )
@@ -164,13 +167,13 @@ def run_projections(settings: ProjectionsSettings) -> Report:
 
 
 PROJECTIONS_MEANING = Words(
-    "One of Wq and Wk can be left out with little or no loss: x Wq x^T is still a general bilinear form. "
-    "Sharing them makes the scores symmetric: who looks at whom becomes mutual, and tasks that need a "
-    "direction suffer or need another block. With a single matrix, or none for the scores, tokens mostly "
-    "find what resembles them.",
-    "Wq 和 Wk 去掉一个，几乎没有损失：x Wq x^T 仍是一般的双线性形式。共用则使分数对称：谁看谁变成相互的，"
-    "需要方向的任务会变差，或者要多一个 block。只有一个矩阵，或者分数没有矩阵时，token "
-    "多半只能找到与自己相像的。",
+    "Without one of Wq and Wk, x Wq x^T is still a general bilinear form: the network can express as much, "
+    "and the claims show how far it gets in the same number of steps. Sharing them makes the scores "
+    "symmetric: who looks at whom becomes mutual, and tasks that need a direction suffer or need another "
+    "block. With a single matrix, or none for the scores, tokens mostly find what resembles them.",
+    "Wq 和 Wk 去掉一个，x Wq x^T 仍是一般的双线性形式：能表达的一样多，同样的步数能学到多少则见论断。"
+    "共用则使分数对称：谁看谁变成相互的，需要方向的任务会变差，或者要多一个 block。"
+    "只有一个矩阵，或者分数没有矩阵时，token 多半只能找到与自己相像的。",
 )
 
 

@@ -29,8 +29,6 @@ PositionKind = Literal["none", "learned", "sinusoidal", "rotary"]
 class ReaderSettings(TrainingSettings):
     """Networks that read toys."""
 
-    num_steps: Annotated[int, Range(1, 100_000)] = 100
-    """Steps of training."""
     length: Annotated[int, Range(4, 256)] = 8
     """Tokens of a sequence, an even number."""
 
@@ -73,7 +71,7 @@ class VariantAttention(Attention):
 
 
 class Unprojected(nn.Identity):
-    """In the place of a projection that is removed."""
+    """Replaces a projection that is removed."""
 
     def prepare(self, x: Tensor) -> Tensor:
         """Return ``x``; see `Linear.prepare`."""

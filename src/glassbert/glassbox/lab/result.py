@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from glassbert.errors import DataError
-from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.estimate import Estimate, Verdict
 from glassbert.glassbox.lab.words import Text, Words
 from glassbert.open_files import DOCUMENT
 from glassbert.outputs import GENERATOR, JSON, check_new
+from glassbert.sentence import Language
 from glassbert.storage import read_json, write_json
 from glassbert.typed import fits
 
@@ -162,13 +162,13 @@ class Result(Report):
         return as_text(self, language)
 
     def html(self, language: Language = "en") -> str:
-        """Return the result as one page of HTML that needs nothing else."""
+        """Return the result as one self-contained page of HTML."""
         from glassbert.glassbox.lab.page import as_page
 
         return as_page(self, language)
 
     def svg(self, language: Language = "en") -> str:
-        """Return the plots as one SVG that needs nothing else."""
+        """Return the plots as one self-contained SVG."""
         from glassbert.glassbox.lab.page import as_svg
 
         return as_svg(self, language)

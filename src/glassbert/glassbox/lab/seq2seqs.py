@@ -118,8 +118,6 @@ class LengthsSettings(TrainingSettings):
 
     lengths: tuple[Annotated[int, Range(1, 512)], ...] = (2, 4, 8)
     """Tokens of the sources, in training and in the test."""
-    num_steps: Annotated[int, Range(1, 100_000)] = 100
-    """Steps of training."""
 
 
 Draw = Callable[[torch.Generator, int, int], tuple[Tensor, ...]]

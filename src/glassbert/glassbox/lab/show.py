@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from glassbert.glassbox.accounting_notes import Language
 from glassbert.glassbox.lab.estimate import Estimate
 from glassbert.glassbox.lab.result import Cell, Claim, Result, Table
 from glassbert.glassbox.lab.words import Words, said
 from glassbert.messages import one_line
 from glassbert.parsing import json_text, parse_json
 from glassbert.reports.terminal import PIPE_WIDTH, table_as_text
+from glassbert.sentence import Language
 
 HEADINGS = {
     "theory": Words("Theory", "理论"),

@@ -163,17 +163,29 @@ def _settings(name: str, masking: Masking) -> ObjectiveSettings:
 
 
 def batch_of(objective: Objective, found: Texts, moment: Moment) -> PretrainBatch:
-    """Let the objective hide tokens of the texts and label them."""
+    """Let the objective hide tokens of the texts and label them.
+
+    Texts of which as many tokens are hidden come together: attention computes them in one call.
+    """
+    count, length = found.ids.shape
+    labels = _labelled(objective, found, np.arange(count), moment).labels.values()
+    places = [one.places for one in labels if one.places is not None]
+    num_hidden = np.bincount(np.concatenate(places) // length, minlength=count)
+    return _labelled(objective, found, num_hidden.argsort(kind="stable"), moment)
+
+
+def _labelled(objective: Objective, found: Texts, order: NDArray[np.int64], moment: Moment) -> PretrainBatch:
+    """Return the batch of the texts in some order, which changes nothing of what is hidden in each."""
     count, length = found.ids.shape
     packing = Packing(
         np.arange(count) * length,
         np.repeat(np.arange(count), length),
-        np.arange(count),
-        found.is_random,
+        order,
+        found.is_random[order],
         lambda: np.ones(count * length, dtype=np.bool_),
     )
-    ids, labels = objective.labelled(found.ids.ravel(), packing, moment)
-    return PretrainBatch(ids, found.segments.ravel(), (length,) * count, labels)
+    ids, labels = objective.labelled(found.ids[order].ravel(), packing, moment)
+    return PretrainBatch(ids, found.segments[order].ravel(), (length,) * count, labels)
 
 
 def pretrain(

@@ -1,4 +1,4 @@
-"""Who says what is put to the test."""
+"""The sources of the claims that are tested."""
 
 from glassbert.glassbox.lab.words import Words
 

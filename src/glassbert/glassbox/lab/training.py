@@ -23,7 +23,7 @@ class TrainingSettings:
 
     num_seeds: Annotated[int, Range(2, 100)] = 3
     """Networks that are trained for each row."""
-    num_steps: Annotated[int, Range(1, 100_000)] = 150
+    num_steps: Annotated[int, Range(1, 100_000)] = 100
     """Steps of training."""
     num_sequences: Annotated[int, Range(2, 4096)] = 32
     """Sequences, or pairs, of a step."""
@@ -60,7 +60,9 @@ def train(
         draw: Returns the batch of a step.
         counts: Returns what each sum that the network gives for a batch is divided by.
     """
-    optimizer = torch.optim.AdamW(network.parameters(), lr=settings.learning_rate, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(
+        network.parameters(), lr=settings.learning_rate, weight_decay=0.0, fused=True
+    )
     for step in each(range(settings.num_steps)):
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * (1 - step / settings.num_steps)

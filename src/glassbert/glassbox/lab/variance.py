@@ -41,7 +41,7 @@ class VarianceSettings:
 
 @dataclass(frozen=True)
 class Scores:
-    """What became of some scores."""
+    """Statistics of some scores."""
 
     variance: float
     top: float

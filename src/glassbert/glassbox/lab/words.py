@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from glassbert.glassbox.accounting_notes import Language
+from glassbert.sentence import Language
 
 
 @dataclass(frozen=True)

@@ -26,17 +26,18 @@ from glassbert.inference.model import Model
 from glassbert.inference.prepare import PRECISIONS
 from glassbert.inference.translator import Translator
 from glassbert.messages import Log, to_stderr
-from glassbert.model.torch_state import in_own_state
+from glassbert.model.torch_state import with_own_torch_state
 from glassbert.outputs import check_files
 from glassbert.parsing import json_text, parse_json
+from glassbert.sentence import Sentence
 from glassbert.storage import new_file
 
 LARGE = 1 << 28
-"""Bytes from which on the size of a trace is reported before it is recorded."""
+"""From this many bytes on, the size of a trace is reported before it is recorded."""
 
 
 @checked
-@in_own_state
+@with_own_torch_state
 def trace(
     model: Model | Translator | str | Path,
     text: str,
@@ -74,22 +75,50 @@ def trace(
     model.refuse_int8("a trace")
     subject = _subject(model, text, pair, target, grad=grad)
     selection = Selection((names,) if isinstance(names, str) else tuple(names), layers)
-    info = _info(model, subject, text, pair, selection.of(planned_slots(subject, grad=grad)), grad=grad)
+    stored = selection.of(planned_slots(subject, grad=grad))
+    info = _info(model, subject, text, pair, stored, fingerprint(subject.weights), grad=grad)
     size = sum(slot.nbytes for slot in info.stored)
     if size >= LARGE:
-        where = "in memory; out=FILE writes it as it comes" if path is None else f"in {path}"
+        where = "in memory; out=FILE writes it as it is computed" if path is None else f"in {path}"
         log(f"a trace of {len(info.stored)} tensors, {size / 1e6:,.0f} MB {where}")
-    weights = twin(subject.weights, model.device, PRECISIONS[model.precision].dtype, grad=grad)
     if path is None:
-        memory = Memory(info.stored)
-        record(subject, memory, info.stored, grad=grad, weights=weights)
-        return Trace(info, memory)
+        return _in_memory(model, subject, info, grad=grad)
+    weights = twin(subject.weights, model.device, PRECISIONS[model.precision].dtype, grad=grad)
     with new_file(path) as file:
         record(
             subject, TensorFile(file, info.stored, metadata_of(info)), info.stored, grad=grad, weights=weights
         )
     write_beside(path, info)
     return Trace(info, StoredTensors(path))
+
+
+@with_own_torch_state
+def trace_unchanged(
+    model: Model | Translator,
+    text: str,
+    pair: str | None,
+    target: object = None,
+    *,
+    grad: bool = False,
+    sha256: str | None = None,
+) -> Trace:
+    """Record a pass of a model whose weights nobody changes: their hash takes longer than a short text.
+
+    Args:
+        sha256: The hash of the weights, from an earlier trace.
+    """
+    subject = _subject(model, text, pair, target, grad=grad)
+    sha256 = sha256 or fingerprint(subject.weights)
+    stored = tuple(planned_slots(subject, grad=grad))
+    info = _info(model, subject, text, pair, stored, sha256, grad=grad)
+    return _in_memory(model, subject, info, grad=grad)
+
+
+def _in_memory(model: Model | Translator, subject: Subject, info: TraceInfo, *, grad: bool) -> Trace:
+    memory = Memory(info.stored)
+    weights = twin(subject.weights, model.device, PRECISIONS[model.precision].dtype, grad=grad)
+    record(subject, memory, info.stored, grad=grad, weights=weights)
+    return Trace(info, memory)
 
 
 def _subject(
@@ -101,7 +130,7 @@ def _subject(
     if isinstance(model, Model):
         return bert_subject(model, text, pair, target, grad=grad)
     if pair is not None:
-        raise UserError("a translator reads one text; give its translation as the target")
+        raise UserError(Sentence("a translator reads one text; give its translation as the target"))
     return translator_subject(model, text, target)
 
 
@@ -111,6 +140,7 @@ def _info(
     text: str,
     pair: str | None,
     stored: tuple[Slot, ...],
+    sha256: str,
     *,
     grad: bool,
 ) -> TraceInfo:
@@ -126,7 +156,7 @@ def _info(
         model={
             "kind": type(model.network).__name__,
             "folder": None if model.folder is None else str(model.folder),
-            "sha256": fingerprint(subject.weights),
+            "sha256": sha256,
             "precision": model.precision,
         },
         stored=stored,

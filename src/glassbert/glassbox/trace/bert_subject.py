@@ -1,4 +1,4 @@
-"""A BERT's pass, whatever its head: what it reads, and what the target makes of its loss."""
+"""A BERT's pass, whatever its head: what it reads, and the loss that the target defines."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -89,7 +89,7 @@ def bert_subject(model: Model, text: str, pair: str | None, target: object, *, g
     columns = {"label": model.config.labels, "vocabulary": pieces, "side": PAIR_LABELS}
     number = chosen_number(number_target, graph, columns)
     if wants_loss and not plan.has_loss and number is None:
-        # A regression is right by its own account: differentiate what it says instead of a loss of zero.
+        # A regression's own prediction has a loss of zero: differentiate the prediction instead.
         number = Number("head.labels.logits", (0, 0))
     batch = plan.batch()
     given = {

@@ -65,7 +65,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class _Sum:
-    """What a rule finds out about a cell."""
+    """The result of a rule for a cell."""
 
     result: float
     columns: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Where two traces part: of two texts, of two models, or of two moments of a training."""
+"""Where two traces diverge: of two texts, of two models, or of two moments of a training."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -46,7 +46,7 @@ class TraceDiff:
 
     @property
     def first(self) -> Distance | None:
-        """Where they part: the first result that is not the same; None if all are."""
+        """Where they diverge: the first result that is not the same; None if all are."""
         steps = (one for one in self.distances if not one.name.startswith(GRAD))
         return next((one for one in steps if one.relative > SAME), None)
 
@@ -71,12 +71,13 @@ class TraceDiff:
         return "\n".join(self.lines())
 
     def lines(self, number: int = SHOWN) -> Iterator[str]:
-        """Yield where they part, then the ``number`` names that are furthest apart."""
+        """Yield where they diverge, then the ``number`` names that are furthest apart."""
         num_same = sum(one.relative <= SAME for one in self.distances)
         if self.first is None:
             yield f"the traces agree in all {num_same} tensors that they share"
         else:
-            yield f"they part at {self.first.name}; {num_same} of {len(self.distances)} tensors are the same"
+            num_all = len(self.distances)
+            yield f"they diverge at {self.first.name}; {num_same} of {num_all} tensors are the same"
             width = max(len(one.name) for one in self.ranked[:number])
             yield f"{'name':{width}}  relative  largest"
             for one in self.ranked[:number]:

@@ -14,10 +14,11 @@ from glassbert.glassbox.trace.graph import Step
 from glassbert.glassbox.trace.picture import picture, side_by_side
 from glassbert.glassbox.trace.record import GRAD
 from glassbert.glassbox.trace.subject import Reading
-from glassbert.glassbox.trace.words import WORDS, Language
+from glassbert.glassbox.trace.words import WORDS
 from glassbert.reports.html import definitions, document, figure, section, table
 from glassbert.reports.markup import Markup, tag
 from glassbert.reports.plots import Series, lines
+from glassbert.sentence import Language
 
 if TYPE_CHECKING:
     from glassbert.glassbox.trace.trace import Trace
@@ -268,7 +269,7 @@ class _Page:
 
 def fragment(trace: "Trace") -> str:
     """Return what a notebook shows: the tokens and the steps, without reading any tensor."""
-    tokens = tag("ul", *(tag("li", token) for token in trace.tokens), class_="strip")
+    tokens = tag("ul", *(tag("li", token) for token in trace.tokens))
     rows = [(step.name, " x ".join(map(str, step.shape)), step.formula) for step in trace.graph]
     steps = table("Steps", ("name", "shape", "formula"), rows, texts=["formula"])
     folded = tag("details", tag("summary", f"{len(rows)} steps"), steps)

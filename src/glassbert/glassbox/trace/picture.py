@@ -1,7 +1,7 @@
 """Matrices as small pictures: one pixel for each number, transparent where it is near zero.
 
 A picture is a palette PNG, written by hand, so that neither a page nor the package needs anything to draw it.
-Colour says the sign and opacity the size, so it reads on light and dark pages alike.
+Colour shows the sign and opacity the size, so it is readable on light and dark pages.
 """
 
 import base64
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 POSITIVE, NEGATIVE, NOTHING = (48, 110, 225), (208, 92, 20), (128, 128, 128)
-"""Blue and orange, which no common colour blindness confuses; grey for what is no number, or hidden."""
+"""Blue and orange, which no common colour blindness confuses; grey for NaN, infinity and hidden numbers."""
 _MIDDLE = 127
 _NO_NUMBER = 255
 _GREY_OPACITY = 90

@@ -13,6 +13,7 @@ from glassbert.glassbox.trace.graph import Step
 from glassbert.glassbox.trace.storage import Slot, Store
 from glassbert.glassbox.trace.subject import Number, Subject, Weights, no_such_name
 from glassbert.model.tap import Tap
+from glassbert.sentence import Sentence
 
 GRAD = "grad."
 """Begins the name of a gradient: of a step, or of one of the network's parameters."""
@@ -87,8 +88,11 @@ class Recorder:
         assert value.shape == self.steps[name].shape, f"{name}: {value.shape} was not planned"
         if not name.endswith(".masked") and not bool(torch.isfinite(value).all()):
             raise ModelError(
-                f"{name} has a number that is NaN or infinite, and all before it were finite; "
-                "check the weights with `glassbert doctor`"
+                Sentence(
+                    "{name} has a number that is NaN or infinite, and all before it were finite; "
+                    "check the weights with `glassbert doctor`",
+                    name=name,
+                )
             )
         if name in self.kept:
             self.store.put(name, value.detach().float().cpu().numpy())
@@ -135,7 +139,11 @@ def record(subject: Subject, store: Store, slots: Iterable[Slot], *, grad: bool,
             subject.run(weights, Tap(recorder.sink))
         return
     recorder.watch(weights)
-    with torch.enable_grad():
-        subject.run(weights, Tap(recorder.sink))
-        assert recorder.found is not None, f"{wanted.name} was not shown"
-        recorder.found.backward()
+    try:
+        with torch.enable_grad():
+            subject.run(weights, Tap(recorder.sink))
+            assert recorder.found is not None, f"{wanted.name} was not shown"
+            recorder.found.backward()
+    finally:
+        # The hooks of its graph hold the recorder: a circle that no garbage collector sees.
+        recorder.found = None

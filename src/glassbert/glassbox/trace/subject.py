@@ -12,6 +12,7 @@ from glassbert.errors import ModelError, UserError
 from glassbert.glassbox.trace.graph import Graph
 from glassbert.interop.names import nearest
 from glassbert.model.tap import Tap
+from glassbert.sentence import Sentence
 
 LOSS = "loss"
 # A number by its place, such as `head.labels.logits[0, 2]`.
@@ -111,12 +112,14 @@ def _index(word: str, size: int, dim: str, names: list[str], target: object) -> 
         index = size
     if not -size <= index < size:
         hint = f", or one of {', '.join(names[:8])}" if 0 < len(names) <= 8 else ""
-        raise UserError(f"target={target!r}: {word!r} is no place on the axis {dim}, 0 to {size - 1}{hint}")
+        raise UserError(
+            f"target={target!r}: {word!r} is not a place on the axis {dim}, 0 to {size - 1}{hint}"
+        )
     return index % size
 
 
 def no_such_name(name: str, known: Mapping[str, object] | Sequence[str]) -> str:
-    """Return what to say of a name that a trace does not have."""
+    """Return the message for a name that a trace does not have."""
     guess = nearest(name, known)
     return f"no step is called {name!r}" + (f"; did you mean {guess}?" if guess else "; see names()")
 
@@ -124,7 +127,10 @@ def no_such_name(name: str, known: Mapping[str, object] | Sequence[str]) -> str:
 def refuse_loss(head: str) -> ModelError:
     """Return the error for a target or a gradient that needs a loss, where there is none."""
     return ModelError(
-        f"a model with a {head!r} head has no loss; name a number instead, such as target='enc.out[0, 5]'"
+        Sentence(
+            "a model with a {head!r} head has no loss; name a number instead, such as target='enc.out[0, 5]'",
+            head=head,
+        )
     )
 
 

@@ -55,7 +55,7 @@ def _role(task: Task[Any, Any]) -> str:
 
 
 def own_target(task: Task[Any, Any], prediction: Prediction) -> object:
-    """Return what the model itself predicts, as a target; None where its loss would be nothing."""
+    """Return what the model itself predicts, as a target; None where its loss would be zero."""
     if isinstance(prediction, ClassPrediction):
         if prediction.labels is not None:
             return list(prediction.labels)

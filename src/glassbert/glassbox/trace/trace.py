@@ -17,9 +17,10 @@ from glassbert.glassbox.trace.page import fragment, page
 from glassbert.glassbox.trace.record import GRAD
 from glassbert.glassbox.trace.storage import Array, Slot, StoredTensors, TensorFile
 from glassbert.glassbox.trace.subject import Reading, Weights, no_such_name
-from glassbert.glassbox.trace.words import WORDS, Language
+from glassbert.glassbox.trace.words import WORDS
 from glassbert.outputs import GENERATOR, HTML, JSON, TRACE, check_new
 from glassbert.parsing import FormatError, json_text, parse_json
+from glassbert.sentence import Language
 from glassbert.storage import new_file, write_atomically, write_json
 from glassbert.typed import record_from
 from glassbert.version import __version__
@@ -161,7 +162,7 @@ class Trace:
         return f"Trace({', '.join(words)})"
 
     def diff(self, other: "Trace") -> TraceDiff:
-        """Return where this trace and another one part: of another text, model or moment of training."""
+        """Return where this trace and another one diverge: of another text, model or moment of training."""
         return diff(self, other)
 
     def to_json(self) -> dict[str, Any]:
@@ -169,7 +170,7 @@ class Trace:
         return asdict(self.info)
 
     def to_html(self, path: str | Path, *, language: Language = "en", overwrite: bool = False) -> None:
-        """Write one HTML file of at most 5 MB that needs nothing else; large tensors are shown in part.
+        """Write one self-contained HTML file of at most 5 MB; large tensors are shown in part.
 
         Args:
             language: Of the page: en or zh.
@@ -184,7 +185,7 @@ class Trace:
         return fragment(self)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write a .safetensors file, and its JSON beside it; each is there as a whole or not at all.
+        """Write a .safetensors file, and its JSON beside it; each appears complete or not at all.
 
         Args:
             overwrite: Replace files that exist.

@@ -18,6 +18,7 @@ from glassbert.glassbox.trace.subject import (
 from glassbert.inference.translator import Translator
 from glassbert.model.layout import Batch
 from glassbert.model.tap import Tap
+from glassbert.sentence import Sentence
 from glassbert.text.bpe.tokenizer import SubwordTokenizer
 
 
@@ -65,8 +66,11 @@ def _given_target(model: Translator, target: object) -> list[int]:
     ids = [*model.tokenizer.ids_of(target), model.tokenizer.end_id]
     if len(ids) > model.max_length:
         raise UserError(
-            f"the target has {len(ids)} tokens with its end, but the model reads {model.max_length}; "
-            "shorten it"
+            Sentence(
+                "the target has {count} tokens with its end, but the model reads {limit}; shorten it",
+                count=len(ids),
+                limit=model.max_length,
+            )
         )
     return ids
 

@@ -1,8 +1,6 @@
 """The words of a trace's page, in English and in Chinese."""
 
-from typing import Literal
-
-Language = Literal["en", "zh"]
+from glassbert.sentence import Language
 
 WORDS: dict[Language, dict[str, str]] = {
     "en": {

@@ -1,1 +1,1 @@
-"""Why did it say that: what in a text, or in the model, an answer rests on."""
+"""Explanations: which parts of a text, or of the model, an answer depends on."""

@@ -20,6 +20,7 @@ from glassbert.inference.model import Model
 from glassbert.inference.questions import Baseline
 from glassbert.model.bert import Bert
 from glassbert.progress import each
+from glassbert.sentence import Sentence
 
 _CONTEXT = re.compile(r"enc\.(\d+)\.attn\.context")
 _BLOCK = re.compile(r"enc\.(\d+)\.out")
@@ -61,7 +62,11 @@ def without_heads(model: Model, subject: Subject) -> tuple[list[Part], float]:
                 keep[row].view(-1)[number - 1] = 0.0
         found.append(masked_heads(network, subject, keep))
     whole, *without = torch.cat(found).tolist()
-    names = [f"block {layer} head {head}" for layer in range(num_layers) for head in range(num_heads)]
+    names = [
+        Sentence("block {layer} head {head}", layer=layer, head=head)
+        for layer in range(num_layers)
+        for head in range(num_heads)
+    ]
     return [Part(name, whole - score) for name, score in zip(names, without, strict=True)], whole
 
 
@@ -95,7 +100,8 @@ def without_layers(model: Model, subject: Subject) -> tuple[list[Part], float]:
 
         found.append(subject.numbers(glass_pass(network, subject, len(part), sink), len(part)))
     whole, *without = torch.cat(found).tolist()
-    return [Part(f"block {layer}", whole - score) for layer, score in enumerate(without)], whole
+    names = (Sentence("block {layer}", layer=layer) for layer in range(len(without)))
+    return [Part(name, whole - score) for name, score in zip(names, without, strict=True)], whole
 
 
 def lens(model: Model, subject: Subject) -> tuple[list[Part], float]:
@@ -124,7 +130,7 @@ def lens(model: Model, subject: Subject) -> tuple[list[Part], float]:
         numbers = subject.numbers(output, len(part)).tolist()
         best = subject.candidates(output, len(part)) if subject.candidates else [()] * len(part)
         for number, score, candidates in zip(part, numbers, best, strict=True):
-            name = f"after block {number - 1}" if number else "embeddings"
+            name = Sentence("after block {layer}", layer=number - 1) if number else Sentence("embeddings")
             parts.append(Part(name, score, candidates=tuple(candidates)))
             whole = score
     return parts, whole

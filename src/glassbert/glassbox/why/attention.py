@@ -15,8 +15,11 @@ from glassbert.glassbox.why.variants import network_of
 from glassbert.inference.model import Model
 from glassbert.model.layout import Batch
 from glassbert.model.tap import Tap
+from glassbert.sentence import Sentence
 
-CAUTION = "attention says where a layer looked, not what decided: check it by occlusion or gradients"
+CAUTION = Sentence(
+    "attention says where a layer looked, not what decided: check it by occlusion or gradients"
+)
 _PROBS = re.compile(r"enc\.(\d+)\.attn\.probs")
 
 

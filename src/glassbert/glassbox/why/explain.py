@@ -1,4 +1,4 @@
-"""`Model.why`: one door to every way of asking why a model gave an answer."""
+"""`Model.why`: one function for all methods that explain an answer."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,15 @@ from glassbert.glassbox.why.attention import CAUTION, rollout
 from glassbert.glassbox.why.explanation import Completeness, Explanation, Part, check_choice
 from glassbert.glassbox.why.gradients import integrated_gradients
 from glassbert.glassbox.why.nearest import neighbouring_rows, neighbours_of_tokens
-from glassbert.glassbox.why.of_tasks import subject_of_task
-from glassbert.glassbox.why.of_texts import subject_of_texts
 from glassbert.glassbox.why.subject import Subject
+from glassbert.glassbox.why.task_subject import subject_of_task
+from glassbert.glassbox.why.text_subject import subject_of_texts
 from glassbert.glassbox.why.tokens import grouped
 from glassbert.inference.model import Model
 from glassbert.inference.predict import as_examples
 from glassbert.inference.questions import Baseline, Method, Unit
-from glassbert.model.torch_state import in_own_state
+from glassbert.model.torch_state import with_own_torch_state
+from glassbert.sentence import Sentence
 from glassbert.tasks.registry import task_of_head
 
 LOOK_AT_TEXTS = ("tokens", "rows")
@@ -57,7 +58,7 @@ class _Found:
     completeness: Completeness | None = None
 
 
-@in_own_state
+@with_own_torch_state
 def why(
     model: Model,
     item: Item,
@@ -106,7 +107,7 @@ def _subject(model: Model, item: Item, target: str | None, method: Method) -> tu
     texts = example.texts if example else _texts(item)
     for number, text in enumerate(texts, start=1):
         if not text.strip():
-            raise UserError(f"text {number}: the text is empty; give one to explain")
+            raise UserError(Sentence("text {number}: the text is empty; give one to explain", number=number))
         try:
             text_of({"text": text}, "text")
         except Unusable as problem:
@@ -127,10 +128,10 @@ def _texts(item: Item) -> list[str]:
 
 
 def _gradients(asked: _Asked) -> _Found:
-    worth, score, completeness = integrated_gradients(
+    values, score, completeness = integrated_gradients(
         asked.model, asked.subject, baseline=asked.baseline, steps=asked.steps
     )
-    parts, notes = _summed(asked, worth, with_specials=False)
+    parts, notes = _summed(asked, values, with_specials=False)
     return _Found(parts, score, notes=notes, completeness=completeness)
 
 
@@ -145,7 +146,7 @@ def _occlusion(asked: _Asked) -> _Found:
 
 def _rollout(asked: _Asked) -> _Found:
     parts, notes = _summed(asked, rollout(asked.model, asked.subject), with_specials=True)
-    return _Found(parts, unit="share", notes=[CAUTION, *notes])
+    return _Found(parts, unit=Sentence("share"), notes=[CAUTION, *notes])
 
 
 def _heads(asked: _Asked) -> _Found:
@@ -161,12 +162,12 @@ def _lens(asked: _Asked) -> _Found:
 
 
 def _tokens(asked: _Asked) -> _Found:
-    return _Found(neighbours_of_tokens(asked.model, asked.subject, asked.top), unit="cosine")
+    return _Found(neighbours_of_tokens(asked.model, asked.subject, asked.top), unit=Sentence("cosine"))
 
 
 def _rows(asked: _Asked) -> _Found:
     parts, notes = neighbouring_rows(asked.model, asked.subject, asked.example, asked.data, asked.top)
-    return _Found(parts, unit="cosine", notes=notes)
+    return _Found(parts, unit=Sentence("cosine"), notes=notes)
 
 
 _METHODS = {
@@ -182,16 +183,16 @@ _METHODS = {
 
 
 def _summed(
-    asked: _Asked, worth: NDArray[np.float64], *, with_specials: bool
+    asked: _Asked, values: NDArray[np.float64], *, with_specials: bool
 ) -> tuple[list[Part], list[str]]:
-    """Return the sum over the tokens of each group from the worth of each token of all inputs, (T,)."""
+    """Return the sum of each group's tokens, given the value of each token of all inputs, (T,)."""
     subject = asked.subject
     groups, notes = grouped(subject.tokens, subject.texts, asked.unit, asked.segmenter)
     parts = []
     for group in groups:
         members = [subject.tokens[member] for member in group.members]
         if with_specials or not all(member.is_fixed for member in members):
-            total = sum(float(worth[subject.flat(member)].sum()) for member in members)
+            total = sum(float(values[subject.flat(member)].sum()) for member in members)
             parts.append(Part(group.name, total, group.place))
     return parts, notes
 

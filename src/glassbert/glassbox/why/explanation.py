@@ -1,4 +1,4 @@
-"""What `why` finds: the parts that an answer rests on, each with its value."""
+"""The result of `why`: the parts that an answer depends on, each with its value."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A token, a word, a head, a layer or a row, and what it is worth."""
+    """A token, a word, a head, a layer or a row, and its value."""
 
     name: str
     value: float
@@ -159,7 +159,7 @@ class Explanation:
 
 
 def check_choice(name: str, given: object, known: object) -> None:
-    """Refuse a value that is none of a Literal's; name the nearest."""
+    """Refuse a value that is not one of a Literal's; name the nearest."""
     choices = [str(one) for one in get_args(known)]
     if given not in choices:
         raise UserError(f"{name}={given!r}; expected one of {', '.join(choices)}{guess(str(given), choices)}")

@@ -1,7 +1,7 @@
 """Integrated gradients (Sundararajan et al. 2017): the way from a text without content to the text itself.
 
-The token vectors go in a straight line from the baseline to the text; positions and segments stay. What a
-token is worth is its difference times the mean gradient on the way. All tokens together are worth the
+The token vectors go in a straight line from the baseline to the text; positions and segments stay. The value
+of a token is its difference times the mean gradient on the way. The values of all tokens should add up to the
 difference of the two scores: what is missing is the completeness gap.
 
 Legend: V places on the way, T tokens of the item, D hidden size.
@@ -21,12 +21,12 @@ from glassbert.inference.questions import Baseline
 from glassbert.model.bert import Bert
 from glassbert.progress import each
 
-FIRST_STEPS, MOST_STEPS = 32, 512
+FIRST_STEPS, MAX_STEPS = 32, 512
 """Where the number of steps is not given, it doubles until the parts add up."""
 
 
 class _Given(nn.Module):
-    """Stands in for a table of token vectors: gives every token of a batch the vector meant for it."""
+    """Replaces a table of token vectors: gives every token of a batch its own vector."""
 
     def __init__(self, vectors: Tensor, num_embeddings: int) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class _Way:
         return start, text
 
     def attributions(self, steps: int) -> NDArray[np.float64]:
-        """Return what each token of all inputs is worth, (T,)."""
+        """Return the value of each token of all inputs, (T,)."""
         nodes, weights = np.polynomial.legendre.leggauss(steps)  # exact for polynomials up to 2 steps - 1
         shares, weights = (nodes + 1) / 2, weights / 2
         mean = torch.zeros_like(self.start)
@@ -83,7 +83,7 @@ class _Way:
 def integrated_gradients(
     model: Model, subject: Subject, *, baseline: Baseline, steps: int | None
 ) -> tuple[NDArray[np.float64], float, Completeness]:
-    """Return the worth of each token of all inputs, (T,), the score, and whether the tokens add up to it.
+    """Return the value of each token of all inputs, (T,), the score, and whether the values add up to it.
 
     Args:
         steps: Gradients to take; as many as it needs to add up, within limits, when not given.
@@ -94,15 +94,15 @@ def integrated_gradients(
     start, score = way.ends()
     number = steps or FIRST_STEPS
     while True:
-        worth = way.attributions(number)
-        gap = _gap(float(worth.sum()), score - start)
-        if steps is not None or gap <= MAX_GAP or 2 * number > MOST_STEPS:
-            return worth, score, Completeness(baseline, start, number, gap)
+        values = way.attributions(number)
+        gap = _gap(float(values.sum()), score - start)
+        if steps is not None or gap <= MAX_GAP or 2 * number > MAX_STEPS:
+            return values, score, Completeness(baseline, start, number, gap)
         number *= 2
 
 
 def baseline_vector(model: Model, table: Tensor, baseline: Baseline) -> Tensor:
-    """Return the token vector that says nothing, (D,)."""
+    """Return the token vector of the baseline, (D,)."""
     if baseline == "zero":
         return torch.zeros_like(table[0])
     vocabulary = model.tokenizer.vocabulary
@@ -111,7 +111,7 @@ def baseline_vector(model: Model, table: Tensor, baseline: Baseline) -> Tensor:
 
 def _gap(total: float, difference: float) -> float:
     missing = abs(total - difference)
-    if missing < 1e-6:  # both are zero but for rounding
+    if missing < 1e-6:  # both are zero up to rounding
         return 0.0
     return missing / abs(difference) if difference else float("inf")
 

@@ -55,7 +55,7 @@ def _sections(explanation: Explanation) -> Iterator[Markup]:
     if explanation.refusal:
         return
     if any(part.place for part in explanation.parts) and explanation.method != "tokens":
-        intro = "Blue supports the answer, orange and dashed speaks against it; hover for the value."
+        intro = "Blue supports the answer, orange and dashed contradicts it; hover for the value."
         yield section("Text", *_texts(explanation), intro=intro)
     yield section("Parts", _table(explanation), intro=_MEANINGS[explanation.method])
 

@@ -16,9 +16,11 @@ from glassbert.glassbox.why.tokens import Token
 from glassbert.inference.model import Candidate
 from glassbert.model.bert import Output
 from glassbert.model.layout import Batch, Layout
+from glassbert.sentence import Sentence
 
+LOG_ODDS = Sentence("log-odds")
 Read = Callable[[Output, int], Tensor]
-"""Takes the output for V variants, one behind the other, and V; returns the number of each, (V,)."""
+"""Takes the concatenated outputs of V variants, and V; returns the number of each, (V,)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +35,9 @@ class Subject:
     tokens: tuple[Token, ...]
     target: str = ""
     """The answer that is explained, in words."""
-    unit: str = "log-odds"
+    unit: str = LOG_ODDS
     read: Read | None = None
-    """None for an item about which the model says nothing."""
+    """None for an item that the model gives no answer to."""
     is_decision: bool = True
     """Whether the sigmoid of the number is a probability."""
     predict_at: tuple[int, ...] = ()
@@ -50,7 +52,7 @@ class Subject:
 
     @property
     def all_ids(self) -> NDArray[np.int32]:
-        """The ids of all inputs, one behind the other, (T,)."""
+        """The ids of all inputs, concatenated, (T,)."""
         return np.concatenate(self.ids)
 
     @property
@@ -86,7 +88,7 @@ class Subject:
         assert self.read is not None
         found = self.read(output, num_variants)
         if not torch.isfinite(found).all():
-            raise ModelError("the model's answer is not a number; run `glassbert doctor` on it")
+            raise ModelError(Sentence("the model's answer is not a number; run `glassbert doctor` on it"))
         return found
 
 

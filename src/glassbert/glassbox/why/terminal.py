@@ -6,15 +6,15 @@ from glassbert.glassbox.why.explanation import Explanation, Part
 from glassbert.reports.axes import shortened, width_of
 from glassbert.reports.markup import printable
 
-MOST_PARTS = 20
+MAX_PARTS_SHOWN = 20
 NAME_WIDTH, BAR_WIDTH = 24, 20
 
 
-def render(explanation: Explanation, top: int = MOST_PARTS, *, has_refusal: bool = True) -> str:
+def render(explanation: Explanation, top: int = MAX_PARTS_SHOWN, *, has_refusal: bool = True) -> str:
     """Return the explanation as lines: what is explained, the parts with bars, what to keep in mind.
 
     Args:
-        has_refusal: Whether to say why there is no conclusion; a verb says it as it ends.
+        has_refusal: Whether to include why there is no conclusion; a verb prints that at its end.
     """
     lines = [*_header(explanation)]
     if not explanation.refusal:

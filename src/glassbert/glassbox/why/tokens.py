@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from glassbert.errors import UserError
 from glassbert.glassbox.why.explanation import Place
 from glassbert.inference.questions import Unit
+from glassbert.sentence import Sentence
 from glassbert.text.alignment import as_offsets, pieces_of_characters
 from glassbert.text.characters import is_chinese
 from glassbert.text.segment import DictionarySegmenter, Segmenter, segmenter
@@ -118,5 +119,5 @@ def _segmenter(words_by: str | Path | None, texts: Sequence[str], notes: list[st
         try:
             return segmenter("rjieba")
         except UserError:
-            notes.append("no rjieba: each Chinese character counts as a word; name a segmenter")
+            notes.append(Sentence("no rjieba: each Chinese character counts as a word; name a segmenter"))
     return DictionarySegmenter(())

@@ -38,7 +38,7 @@ def in_parts(num_variants: int, num_tokens: int) -> list[range]:
 
 
 def network_of(model: Model) -> Bert:
-    """Return the model's network in float32 on its device, for one call to change as it likes."""
+    """Return the model's network in float32 on its device, which one call may change."""
     return twin(model.network, model.device, torch.float32)
 
 

@@ -1,8 +1,8 @@
 """int8 on the CPU: oneDNN's products of 8-bit integers, on plain tensors.
 
-Weights have 7 bits and a scale for each output: with 8, processors without VNNI overflow while they add up,
-and say nothing. Inputs have 8 bits and a scale for each token. Sums of integers are exact, so a token's
-numbers do not depend on what else is in its batch.
+Weights have 7 bits and a scale for each output: with 8, processors without VNNI overflow silently while they
+add up. Inputs have 8 bits and a scale for each token. Sums of integers are exact, so a token's numbers do not
+depend on what else is in its batch.
 
 Legend: T tokens, K inputs, N outputs, V rows of a table.
 """
@@ -19,11 +19,11 @@ from glassbert.model.quantised import SMALLEST, quantised_rows
 LARGEST_WEIGHT = 63
 LARGEST_INPUT = 127
 LARGEST_ROW = 127
-"""Of the numbers in a table, which meet no product."""
+"""Of the numbers in a table, which enter no product."""
 LOWEST = {"gelu": -0.17, "gelu_new": -0.171, "relu": 0.0, "silu": -0.279}
 """A little below the smallest value of each activation."""
 _ZERO = 128
-"""The byte that stands for 0 where inputs have both signs."""
+"""The byte for 0 where inputs have both signs."""
 _STEPS = 255
 # Sums near this number have no room for fractions, so the sum is rounded, and its lowest byte is the result.
 _ROUNDING = 2.0**23
@@ -143,7 +143,7 @@ class Int8Embedding(nn.Module):
 def smoothing_of(norm: nn.LayerNorm, layers: list[Linear]) -> Tensor:
     """Return what the features of a LayerNorm are divided by before ``layers`` read them, (K,).
 
-    A feature's gain and bias tell how large it gets, no text is needed. The square root divides the burden
+    A feature's gain and bias show how large it gets; no text is needed. The square root divides the range
     between inputs and weights.
     """
     reach = _REACH * norm.weight.detach().float().abs() + norm.bias.detach().float().abs()

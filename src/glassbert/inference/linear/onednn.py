@@ -11,7 +11,8 @@ from glassbert.model.linear import IN_PLACE, Linear
 
 # oneDNN lays weights out for an expected number of rows; any other number works too.
 EXPECTED_ROWS = 2048
-# A layer that is timed with both kinds of product: large enough to tell, small enough for milliseconds.
+# A layer that is timed with both kinds of product: large enough to show a difference, small enough to take
+# milliseconds.
 _TIMED_ROWS, _TIMED_INPUTS, _TIMED_OUTPUTS, _TIMED_ROUNDS = 256, 384, 768, 5
 # A difference below this is noise, which must not decide.
 _CLEARLY_FASTER = 0.95
@@ -34,7 +35,7 @@ class OneDnnLinear(nn.Module):
         self.bias = None if linear.bias is None else linear.bias.detach()
 
     def prepare(self, x: Tensor) -> Tensor:
-        """Return ``x``, which layers share as it is."""
+        """Return ``x`` itself, which layers can share."""
         return x
 
     def forward(
@@ -75,7 +76,7 @@ def plain_is_faster() -> bool:
         x = torch.randn(_TIMED_ROWS, _TIMED_INPUTS)
     layers: tuple[Callable[..., Tensor], ...] = (plain, OneDnnLinear(plain))
     times: list[list[float]] = [[], []]
-    for _ in range(1 + _TIMED_ROUNDS):  # in turns, so that what else the machine does disturbs both
+    for _ in range(1 + _TIMED_ROUNDS):  # in turns, so that other load on the machine affects both
         for layer, seconds in zip(layers, times, strict=True):
             start = perf_counter()
             layer(x, activation="gelu")

@@ -21,7 +21,7 @@ from glassbert.interop.tf1.table import Damaged, Message, Unsupported, read_tabl
 from glassbert.open_files import PartsFile
 
 _READER_VERSION = 1
-# Within what numpy allows; no model comes near.
+# Within numpy's limit; no real model comes near it.
 _MAX_DIMENSIONS = 32
 _MAX_ELEMENTS = 2**56
 _MAX_INDEX_SIZE = 2**26
@@ -111,7 +111,7 @@ class Bundle:
         self.index_path = Path(f"{prefix}.index")
         self._entries: dict[str, Entry] = {}
         index = _opened(self.index_path)
-        with _blaming(self.index_path):
+        with _naming_file(self.index_path):
             if index.size > _MAX_INDEX_SIZE:
                 raise Damaged(f"has {index.size:,} bytes; at most {_MAX_INDEX_SIZE:,} are expected")
             table = read_table(np.frombuffer(index.read(0, index.size), np.uint8))
@@ -128,14 +128,14 @@ class Bundle:
                 self._check(name, entry)
 
     def _check(self, name: str, entry: Entry) -> None:
-        with _blaming(self.index_path, name):
+        with _naming_file(self.index_path, name):
             entry.check()
             if not 0 <= entry.shard < len(self._shards):
                 raise Damaged(f"lies in data file {entry.shard} of {len(self._shards)}")
             if entry.offset < 0 or entry.size < 0:
                 raise Damaged(f"takes {entry.size} bytes at {entry.offset}")
         shard = self._shards[entry.shard]
-        with _blaming(shard.path, name):
+        with _naming_file(shard.path, name):
             if entry.offset + entry.size > shard.size:
                 raise Damaged(f"should end at {entry.offset + entry.size} of the file's {shard.size} bytes")
 
@@ -149,7 +149,7 @@ class Bundle:
     def tensor(self, name: str) -> NDArray[Any]:
         """Return a variable, after checking its checksum."""
         entry = self._entry(name)
-        with _blaming(self.index_path, name):
+        with _naming_file(self.index_path, name):
             if entry.num_slices:
                 raise Unsupported(f"is cut into {entry.num_slices} slices; save it without a partitioner")
             if entry.dtype is None:
@@ -157,7 +157,7 @@ class Bundle:
                 raise Unsupported(f"is of type {kind}; readable are {', '.join(sorted(_TYPES.values()))}")
         shard = self._shards[entry.shard]
         data = np.frombuffer(shard.read(entry.offset, entry.size), np.uint8)
-        with _blaming(shard.path, name):
+        with _naming_file(shard.path, name):
             if masked_crc32c(data) != entry.crc32c:
                 raise Damaged("fails its checksum")
         return data.view(entry.dtype).reshape(entry.shape)
@@ -201,7 +201,7 @@ def _opened(path: Path) -> PartsFile:
 
 
 @contextmanager
-def _blaming(path: Path, variable: str = "") -> Iterator[None]:
+def _naming_file(path: Path, variable: str = "") -> Iterator[None]:
     """Turn a defect inside a file into a user error that names the file."""
     subject = f"{path}: {variable!r}" if variable else f"{path}:"
     try:

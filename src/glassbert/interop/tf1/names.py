@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rule:
-    """The two names of one tensor. In ``RULES``, ``{n}`` stands for the number of a layer."""
+    """The two names of one tensor. In ``RULES``, ``{n}`` is the number of a layer."""
 
     tf1: str
     huggingface: str

@@ -1,1 +1,1 @@
-"""The ways to ask: one file for each family of clients."""
+"""The dialects: one file for each family of clients."""

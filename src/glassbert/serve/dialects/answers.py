@@ -28,28 +28,28 @@ def texts_of(inputs: Any, where: str = "inputs") -> list[Any]:
 
 
 def shaped(rows: Sequence[AnyRow], *, normalize: bool, dimensions: int | None) -> NDArray[np.float32]:
-    """Return vectors, (texts, features): cut to the first ``dimensions``, then scaled to length 1."""
+    """Return vectors, (texts, features): cut to the first ``dimensions``, then scaled to length 1.
+
+    Args:
+        dimensions: Checked before by `check_dimensions`.
+    """
     vectors = np.stack([row.value for row in rows])
-    if dimensions is not None:
-        if not 1 <= dimensions <= vectors.shape[1]:
-            message = f"{dimensions}; expected 1 to {vectors.shape[1]}, the width of the model"
-            raise invalid(message, "$.dimensions")
-        vectors = vectors[:, :dimensions]
+    vectors = vectors[:, :dimensions]
     if normalize:
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
-def check_dimensions(call: Call, dimensions: int | None) -> None:
+def check_dimensions(call: Call, dimensions: int | None, field: str = "dimensions") -> None:
     """Refuse a width that the model does not have before anything is computed."""
     call.need("embed")
     width = call.served.model.embedding_size
     if dimensions is not None and not 1 <= dimensions <= width:
-        raise invalid(f"{dimensions}; expected 1 to {width}, the width of the model", "$.dimensions")
+        raise invalid(f"{dimensions}; expected 1 to {width}, the width of the model", f"$.{field}")
 
 
 def own_task(call: Call, task: str) -> str:
-    """Return the model's own task: whether items fit it is said by the question, with a better message."""
+    """Return the model's own task; the question checks whether items fit it, with a better message."""
     return (
         task if task in call.served.tasks else next(t for t in call.served.tasks if t in ("classify", "pair"))
     )

@@ -85,7 +85,7 @@ async def _embedded(
     call: Call, asked: EmbedTexts, version: str
 ) -> tuple[NDArray[np.float32], dict[str, Any]]:
     call.choose(asked.model)
-    check_dimensions(call, asked.output_dimension)
+    check_dimensions(call, asked.output_dimension, "output_dimension")
     on_long, keep = _truncation(asked.truncate)
     prompt_name = _prompt_name(call, asked.input_type)
     rows = await call.embed(asked.texts, on_long=on_long, keep=keep, prompt_name=prompt_name, field="texts")
@@ -143,7 +143,9 @@ async def _beginnings(call: Call, texts: list[str], max_tokens: int | None) -> l
         return texts
     check_items(texts, call.service.settings.max_texts, "documents")
     tokenizer = call.served.model.tokenizer
-    return await call.service.on_tokeniser(lambda: [beginning(text, max_tokens, tokenizer) for text in texts])
+    return await call.service.in_slices(
+        lambda some, first: [beginning(text, max_tokens, tokenizer) for text in some], texts
+    )
 
 
 def _document(one: Any, index: int) -> str:

@@ -15,6 +15,7 @@ from glassbert.serve.dialects.native import searched
 from glassbert.serve.dialects.types import Some, Text
 from glassbert.serve.http.body import decode
 from glassbert.serve.http.problems import HUGGING_FACE, Problem, empty, invalid
+from glassbert.serve.questions import Filling, check_candidates
 from glassbert.serve.routes import Route
 from glassbert.serve.rows import AnyRow
 from glassbert.tasks.answer.task import Extract
@@ -24,7 +25,7 @@ Top = Annotated[int, Meta(ge=1, le=1000)]
 
 
 class Parameters(Struct, forbid_unknown_fields=True):
-    """What a pipeline can be told; what would change nothing here is refused by its name."""
+    """The parameters of a pipeline; those that would have no effect here are refused by name."""
 
 
 class ClassificationParameters(Parameters):
@@ -167,8 +168,11 @@ async def token_classification(call: Call, asked: TagRequest) -> Reply:
     items, is_list = _listed(asked.inputs)
     rows = await call.predict("tag", items)
     if parameters.aggregation_strategy == "none":
-        found = await call.service.on_tokeniser(
-            lambda: [_tagged_pieces(call, *one) for one in zip(items, rows, strict=True)]
+        found = await call.service.in_slices(
+            lambda some, first: [
+                _tagged_pieces(call, text, rows[index]) for index, text in enumerate(some, first)
+            ],
+            items,
         )
         ignored = {"O"} if parameters.ignore_labels is None else set(parameters.ignore_labels)
         found = [[one for one in pieces if one["entity"] not in ignored] for pieces in found]
@@ -192,7 +196,7 @@ def _spans(spans: Sequence[TaggedSpan], ignored: set[str]) -> list[dict[str, Any
 
 
 def _tagged_pieces(call: Call, text: str, row: AnyRow) -> list[dict[str, Any]]:
-    """Return the likeliest tag of each piece, whatever its neighbours have."""
+    """Return the likeliest tag of each piece, regardless of its neighbours."""
     assert row.logits is not None
     tokenizer = call.served.model.tokenizer
     pieces, scores = tokenizer.pieces_of(text), softmax(row.logits)
@@ -214,6 +218,7 @@ def _tagged_pieces(call: Call, text: str, row: AnyRow) -> list[dict[str, Any]]:
 async def question_answering(call: Call, asked: AnswerRequest) -> Reply:
     items, is_list = _listed(asked.inputs)
     parameters = asked.parameters
+    check_candidates(len(items) * (parameters.top_k or 1), "$.parameters.top_k")
     question = call.task_question("answer", None)
     assert isinstance(question.task, Extract)
     question.task = question.task.searching(num_best=parameters.top_k, max_pieces=parameters.max_answer_len)
@@ -236,34 +241,32 @@ async def fill_mask(call: Call, asked: FillRequest) -> Reply:
     items, is_list = _listed(asked.inputs)
     top = asked.parameters.top_k or 5
     rows = await call.rows("fill", call.fill_question(top, asked.parameters.targets or ()), items)
-    tokenizer = call.served.model.tokenizer
-
-    def shaped() -> list[Any]:
-        found = []
-        for row in rows:
-            masks = []
-            for place, ids, candidates in zip(
-                row.value.places, row.value.candidate_ids, row.value.candidates, strict=True
-            ):
-                whole = [[*row.value.ids[:place], id_, *row.value.ids[place + 1 :]] for id_ in ids]
-                # With several masks the others stay visible.
-                skip = len(row.value.places) == 1
-                masks.append(
-                    [
-                        {
-                            "score": one.score,
-                            "token": id_,
-                            "token_str": one.token,
-                            "sequence": tokenizer.decode(with_one, skip_specials=skip),
-                        }
-                        for one, id_, with_one in zip(candidates, ids, whole, strict=True)
-                    ]
-                )
-            found.append(masks[0] if len(masks) == 1 else masks)
-        return found
-
-    found = await call.service.on_tokeniser(shaped)
+    found = await call.service.in_slices(
+        lambda some, first: [_fillings(call, rows[first + number].value) for number in range(len(some))],
+        items,
+    )
     return json_reply(found if is_list else found[0])
+
+
+def _fillings(call: Call, filling: Filling) -> list[Any]:
+    """Return the candidates for the mask of a text, or a list of them for each of its masks."""
+    tokenizer, masks = call.served.model.tokenizer, []
+    for place, ids, candidates in zip(filling.places, filling.candidate_ids, filling.candidates, strict=True):
+        whole = [[*filling.ids[:place], id_, *filling.ids[place + 1 :]] for id_ in ids]
+        # With several masks the others stay visible.
+        skip = len(filling.places) == 1
+        masks.append(
+            [
+                {
+                    "score": one.score,
+                    "token": id_,
+                    "token_str": one.token,
+                    "sequence": tokenizer.decode(with_one, skip_specials=skip),
+                }
+                for one, id_, with_one in zip(candidates, ids, whole, strict=True)
+            ]
+        )
+    return masks[0] if len(masks) == 1 else masks
 
 
 async def translation(call: Call, asked: TranslationRequest) -> Reply:

@@ -1,4 +1,4 @@
-"""What the server says about itself: /info, /metrics and the description of all routes."""
+"""What the server reports about itself: /info, /metrics and the description of all routes."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""POST /, /invocations and /vertex: what the model is there for, in the dialect that the body's keys show.
+"""POST /, /invocations and /vertex: the model's main task, in the dialect that the keys of the body show.
 
 `InferenceClient` of Hugging Face always sends `parameters`, clients of text-embeddings-inference never do.
 """
@@ -17,7 +17,7 @@ from glassbert.serve.routes import Handler, Route
 
 
 class Body(Struct):
-    """As much of a body as says whose it is."""
+    """The part of a body that shows its dialect."""
 
     inputs: Raw = Raw()
     parameters: Raw = Raw()
@@ -43,7 +43,7 @@ _decoders = {name: msgspec.json.Decoder(request) for name, (_, request) in _TEI.
 
 
 async def main(call: Call, body: Raw) -> Reply:
-    """Answer as the model's main route of the dialect that the body speaks."""
+    """Answer as the model's main route in the dialect of the body."""
     seen = decode(bytes(body), _peek)
     first = bytes(seen.inputs).lstrip()[:1]
     if first == b"{" and b"source_sentence" in bytes(seen.inputs):

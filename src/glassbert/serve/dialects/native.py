@@ -1,4 +1,4 @@
-"""Our own verbs: the JSON of the command line, offsets in code points, rows as they come."""
+"""Our own verbs: the JSON of the command line, offsets in code points, rows as they arrive."""
 
 import io
 from collections.abc import AsyncIterator, Sequence

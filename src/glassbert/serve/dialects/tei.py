@@ -4,9 +4,11 @@ Two things are better on purpose. Scores of a classifier are those that its trai
 where it gives any number of labels. Ids are taken as they are, not decoded and tokenised again.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import orjson
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from glassbert.errors import UserError
@@ -22,7 +24,7 @@ from glassbert.serve.dialects.answers import (
 from glassbert.serve.dialects.cohere import RerankDocuments, rerank_documents
 from glassbert.serve.dialects.types import Id, Some, Text, TextsOrIds
 from glassbert.serve.http.problems import TEI, Problem, empty, invalid
-from glassbert.serve.questions import prompt_of
+from glassbert.serve.questions import check_characters, prompt_of
 from glassbert.serve.routes import Route
 from glassbert.serve.settings import OnLong
 from glassbert.text.truncate import Keep
@@ -49,7 +51,7 @@ class Common(Struct, kw_only=True):
         return {"on_long": self.on_long, "keep": self.keep, "prompt_name": self.prompt_name}
 
     def check_no_prompt(self) -> None:
-        """Refuse what would silently change nothing."""
+        """Refuse options that would have no effect."""
         if self.prompt_name is not None:
             raise invalid("prompts are for vectors, not for scores; leave it out", "$.prompt_name")
 
@@ -211,9 +213,14 @@ async def tokenize(call: Call, asked: TokenizeRequest) -> Reply:
     texts = [asked.inputs] if isinstance(asked.inputs, str) else asked.inputs
     check_items(texts, call.service.settings.max_texts, "inputs")
     prompt = "" if call.served.kind == "translator" else prompt_of(call.served, asked.prompt_name)
-    return await call.service.on_tokeniser(
-        lambda: json_reply([_tokens(call, prompt + text, asked.add_special_tokens) for text in texts])
-    )
+    for index, text in enumerate(texts):
+        check_characters(text, call.service.settings.max_characters, f"$.inputs[{index}]")
+
+    def work(some: Sequence[str], first: int) -> list[orjson.Fragment]:
+        found = [_tokens(call, prompt + text, asked.add_special_tokens) for text in some]
+        return [orjson.Fragment(orjson.dumps(tokens)) for tokens in found]  # there, not on the event loop
+
+    return json_reply(await call.service.in_slices(work, texts))
 
 
 def _tokens(call: Call, text: str, with_specials: bool) -> list[dict[str, Any]]:
@@ -252,20 +259,19 @@ async def decode(call: Call, asked: DecodeRequest) -> Reply:
     check_items(lists, call.service.settings.max_texts, "ids")
     tokenizer: Any = call.served.loaded.tokenizer
 
-    def decoded() -> list[str]:
+    skip = {"skip_specials": asked.skip_special_tokens} if call.served.kind != "translator" else {}
+
+    def decoded(some: Sequence[list[int]], first: int) -> list[str]:
         found = []
-        for index, ids in enumerate(lists):
+        for index, ids in enumerate(some, first):
             try:
-                skip = (
-                    {"skip_specials": asked.skip_special_tokens} if call.served.kind != "translator" else {}
-                )
                 found.append(tokenizer.decode(ids, **skip))
             except (UserError, IndexError, OverflowError):
                 message = f"an id is not in the vocabulary of {len(tokenizer)} pieces"
                 raise invalid(message, f"$.ids[{index}]", kind="Tokenizer") from None
         return found
 
-    return json_reply(await call.service.on_tokeniser(decoded))
+    return json_reply(await call.service.in_slices(decoded, lists))
 
 
 Vectors = list[list[float]]

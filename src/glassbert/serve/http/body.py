@@ -11,6 +11,7 @@ from glassbert.serve.http.problems import Problem, invalid
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 T = TypeVar("T")
 
+_LENGTH_DIGITS = 18
 _PLACE = re.compile(r"^(?P<reason>.*?)(?: - at `(?P<where>[^`]*)`)?$", re.DOTALL)
 
 
@@ -22,13 +23,13 @@ async def read_body(receive: Receive, headers: Mapping[str, str], max_bytes: int
     """Return the body of a request that must be JSON; stop reading as soon as it is too long."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
-        # A form of a foreign web page cannot send this type without being asked first.
+        # A form on a foreign web page cannot send this type without a CORS preflight.
         raise _closing(415, "expected the header content-type: application/json")
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise _closing(415, "expected a body without content-encoding; send it uncompressed")
     too_long = _closing(413, f"expected a body of at most {max_bytes:,} bytes; send fewer texts at once")
     length = headers.get("content-length", "0")
-    if length.isdecimal() and int(length) > max_bytes:
+    if length.isdecimal() and (len(length) > _LENGTH_DIGITS or int(length) > max_bytes):
         raise too_long
     chunks: list[bytes] = []
     num_bytes = 0
@@ -62,5 +63,5 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def _closing(status: int, message: str) -> Problem:
-    """Return a refusal before the body was read: the rest of it cannot be told from a next request."""
+    """Return a refusal before the body was read: the rest of it could be mistaken for the next request."""
     return Problem(status, "Validation", message, headers={"connection": "close"})

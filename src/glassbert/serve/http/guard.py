@@ -1,6 +1,6 @@
 """Limits below ASGI: what a connection may send before any of our code for requests runs.
 
-uvicorn with httptools takes headers of any size and waits for a slow request for ever. Middleware would see
+uvicorn with httptools takes headers of any size and waits for a slow request forever. Middleware would see
 such a request too late, or never.
 """
 

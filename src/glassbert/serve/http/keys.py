@@ -1,4 +1,4 @@
-"""Who may ask: API keys, and the names by which a local server may be called."""
+"""Who may use the server: API keys, and the host names by which a local server may be called."""
 
 import hashlib
 import hmac
@@ -15,7 +15,7 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 @dataclass(frozen=True)
 class Keys:
-    """Known keys, as digests; without any, everybody may ask."""
+    """Known keys, as digests; if there are none, no key is needed."""
 
     digests: tuple[tuple[str, bytes], ...] = ()
     """The name and the sha256 of each."""
@@ -36,6 +36,8 @@ class Keys:
                 raise UserError(f"{source}:{number}: {len(words)} words; expected a key, or a name and a key")
             if len(words[-1]) < MIN_CHARACTERS:
                 raise UserError(f"{source}:{number}: a key of fewer than {MIN_CHARACTERS} characters")
+            if not words[-1].isascii():
+                raise UserError(f"{source}:{number}: a key beyond ASCII, which clients encode differently")
             name = words[0] if len(words) == 2 else f"key-{len(found) + 1}"
             found.append((name, hashlib.sha256(words[-1].encode()).digest()))
         if not found:
@@ -58,9 +60,9 @@ class Keys:
         return bool(self.digests)
 
     def name_of(self, authorization: str) -> str | None:
-        """Return the name of the key in an Authorization header; None if it is no known key.
+        """Return the name of the key in an Authorization header; None if the key is unknown.
 
-        Each known key is compared in constant time: how long it takes says nothing about the keys.
+        Each known key is compared in constant time, so that timing reveals nothing about the keys.
         """
         scheme, _, given = authorization.partition(" ")
         digest = hashlib.sha256(given.strip().encode("utf-8", "surrogateescape")).digest()

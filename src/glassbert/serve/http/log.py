@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, TextIO
 
-import orjson
+from glassbert.serve.http.encode import encoded
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Record:
     client: str = ""
     """The name of its key; empty without one."""
     peer: str = ""
-    """The address that it came from; not logged."""
+    """The client's address; not logged."""
     model: str = ""
     status: int = 0
     started_at: float = field(default_factory=time.monotonic)
@@ -28,7 +28,7 @@ class Record:
     trace: str = ""
     """The trace id of a traceparent header."""
     failure: str = ""
-    """The kind of an exception that nobody expected."""
+    """The type of an unexpected exception."""
 
     def to_json(self) -> dict[str, Any]:
         named = {"route": self.route, "model": self.model, "status": self.status, "key": self.client}
@@ -58,7 +58,7 @@ class Log:
     def _write(self, values: Mapping[str, Any]) -> None:
         now = time.time()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
-        line = orjson.dumps({"time": stamp, **values}).decode()
+        line = encoded({"time": stamp, **values}).decode()
         with self._lock:
             try:
                 stream = self._stream or sys.stderr

@@ -6,7 +6,7 @@ import time
 
 
 def notify(*lines: str) -> None:
-    """Send lines such as READY=1; nobody hears of a failure, since a server can do without."""
+    """Send lines such as READY=1; failures are ignored, since the server works without systemd."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
@@ -19,12 +19,12 @@ def notify(*lines: str) -> None:
 
 
 def notify_reloading() -> None:
-    """Say that a reload begins; READY=1 ends it."""
+    """Report that a reload begins; READY=1 ends it."""
     notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
 
 def watchdog_interval_s() -> float | None:
-    """Return how often systemd wants to hear that we live; None if it does not."""
+    """Return how often systemd expects a watchdog message; None if it does not."""
     microseconds = os.environ.get("WATCHDOG_USEC", "")
     if not microseconds.isdecimal() or os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None

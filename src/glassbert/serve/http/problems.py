@@ -1,4 +1,4 @@
-"""Why a request gets no answer, and how each dialect says it."""
+"""Why a request gets no answer, and how each dialect words it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ def unavailable(message: str, seconds: int = RETRY_SECONDS) -> Problem:
 
 @dataclass(frozen=True)
 class Dialect:
-    """A way to speak: what an error looks like."""
+    """A dialect: what an error looks like."""
 
     name: str
     error: Callable[[Problem, str], Any]

@@ -26,7 +26,7 @@ POLL_SECONDS = 0.02
 
 
 class Backend(Protocol):
-    """What does the work behind an app."""
+    """The part that does the work behind an app."""
 
     def start(self) -> None:
         """Get ready; runs on a thread while the socket is open already."""
@@ -35,7 +35,7 @@ class Backend(Protocol):
         """Read again what may have changed; an error leaves everything as it was."""
 
     def leave(self) -> None:
-        """Say to probes that no more requests should come."""
+        """Tell probes that no more requests should be sent here."""
 
     def refuse(self) -> None:
         """Accept no new request."""
@@ -58,7 +58,7 @@ class Binding:
     port: int = 8080
     """0: any free port."""
     drain_delay: float = 0.0
-    """Seconds to go on accepting after SIGTERM, until a load balancer has noticed."""
+    """Seconds to keep accepting after SIGTERM, until a load balancer has noticed."""
     drain_timeout: float = 25.0
     """Seconds for accepted requests to be answered."""
 
@@ -106,29 +106,41 @@ class Server:
         self._failure: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def run(self) -> int:
-        """Serve until a signal or until the backend gives up; return the exit code."""
+    def run(self, *, ends_with_terminal: bool = False) -> int:
+        """Serve until a signal or until the backend gives up; return the exit code.
+
+        Args:
+            ends_with_terminal: End with SIGHUP, unless it is ignored as under nohup; otherwise it reloads.
+        """
         sockets = listen(self.binding.host, self.binding.port)
+        handlers: dict[int, Callable[[], None]] = {signal.SIGTERM: self.end, signal.SIGINT: self.end}
+        if not ends_with_terminal:
+            handlers[signal.SIGHUP] = self.reload
+        elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            handlers[signal.SIGHUP] = self.end
         self.on_bound(address_of(sockets[0]))
-        return self.run_on(
-            sockets, {signal.SIGTERM: self.end, signal.SIGINT: self.end, signal.SIGHUP: self.reload}
-        )
+        return self.run_on(sockets, handlers)
 
     def run_on(self, sockets: list[socket.socket], handlers: Mapping[int, Callable[[], None]]) -> int:
         """Serve on sockets that listen already; each signal has its handler."""
-        asyncio.run(self._serve(sockets, handlers))
+        is_main = threading.current_thread() is threading.main_thread()  # only it can handle signals
+        before = {number: signal.getsignal(number) for number in handlers if is_main}
+        try:
+            asyncio.run(self._serve(sockets, handlers if is_main else {}))
+        finally:
+            for number, known in before.items():  # a loop leaves the system's, which kill
+                signal.signal(number, known)
         if self._failure is not None:
             raise self._failure
         if self.backend.has_given_up():
-            self.log.event("compute threads died again and again, or hang; start the server again")
+            self.log.event("compute threads keep dying, or hang; start the server again")
             return 1
         return 0
 
     async def _serve(self, sockets: list[socket.socket], handlers: Mapping[int, Callable[[], None]]) -> None:
         loop = self.loop = asyncio.get_running_loop()
-        if threading.current_thread() is threading.main_thread():
-            for number, handler in handlers.items():
-                loop.add_signal_handler(number, handler)
+        for number, handler in handlers.items():
+            loop.add_signal_handler(number, handler)
         self._spawn(self._start())
         self._spawn(self._watch())
         await self._uvicorn.serve(sockets=sockets)
@@ -142,7 +154,7 @@ class Server:
         return len(self._uvicorn.server_state.connections)
 
     def end(self) -> None:
-        """Drain and end; asked a second time, end now."""
+        """Drain and end; when called again, end now."""
         self._num_signals += 1
         if self._num_signals > 1:
             os._exit(130)
@@ -155,7 +167,7 @@ class Server:
     def retire(self) -> None:
         """Take no new connection, answer on those that are open until their clients leave, and end.
 
-        Each answer asks its client to connect again: to whoever listens on this address by then.
+        Each answer asks its client to connect again: to the server that listens on this address by then.
         """
         self._spawn(self._retire())
 
@@ -181,7 +193,7 @@ class Server:
             await asyncio.to_thread(self.backend.reload)
             self.log.event("reloaded")
         except Exception as error:
-            # A message of ours would name folders, which have no place in the log.
+            # Our own message would name folders, which do not belong in the log.
             self.log.event("not reloaded; the models from before still answer", failure=type(error).__name__)
         finally:
             notify("READY=1")
@@ -206,7 +218,7 @@ class Server:
         ends_at = loop.time() + self.binding.drain_timeout
         while loop.time() < ends_at and not self.backend.is_idle():
             await asyncio.sleep(POLL_SECONDS)
-        await asyncio.to_thread(self.backend.stop)  # whoever still waits is told
+        await asyncio.to_thread(self.backend.stop)  # requests that still wait get an answer
         self._uvicorn.should_exit = True
 
     async def _watch(self) -> None:

@@ -1,6 +1,6 @@
-"""What stands around every app of ours: Host check, keys, request ids, error objects, the access log.
+"""What wraps each of our apps: Host check, keys, request ids, error objects, the access log.
 
-Pure ASGI: nothing is hidden from the app, above all not that its client has left.
+Pure ASGI: nothing is hidden from the app, in particular not that its client has disconnected.
 """
 
 import re
@@ -10,9 +10,8 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from traceback import extract_tb
 from typing import Any
 
-import orjson
-
 from glassbert.serve.http.body import Disconnected
+from glassbert.serve.http.encode import encoded
 from glassbert.serve.http.keys import Hosts, Keys
 from glassbert.serve.http.log import Log, Record
 from glassbert.serve.http.problems import Dialect, Problem
@@ -103,9 +102,9 @@ class Shell:
 
     async def _refuse(self, scope: Scope, answer: "_Answer", problem: Problem) -> None:
         if answer.has_started:
-            return  # too late; the connection breaks, so that nobody takes the half for the whole
+            return  # too late; break the connection, so that no client takes half an answer for all of it
         dialect: Dialect = scope.get(DIALECT) or self.dialect_of(scope["path"])
-        body = orjson.dumps(dialect.error(problem, answer.record.id))
+        body = encoded(dialect.error(problem, answer.record.id))
         headers = {"content-type": "application/json", **problem.headers, "content-length": str(len(body))}
         start = {
             "type": "http.response.start",
@@ -141,7 +140,7 @@ def headers_of(scope: Scope) -> dict[str, str]:
 
 
 def new_record(scope: Scope, headers: dict[str, str]) -> Record:
-    """Return the record of a request that has just arrived, with the client's id if it is a decent one."""
+    """Return the record of a request that has just arrived, with the client's id if it is well-formed."""
     wished = headers.get("x-request-id", "")
     trace = _TRACE_PARENT.fullmatch(headers.get("traceparent", ""))
     return Record(

@@ -1,8 +1,8 @@
 """Answer a question with a part of a context, or say that the context holds no answer.
 
 The model sees the question and a window of the context, [CLS] question [SEP] context [SEP], and scores every
-piece as the first and as the last of the answer; [CLS] stands for no answer. A context of any length is read
-in overlapping windows. Answers are exact substrings of the context.
+piece as the first and as the last of the answer; [CLS] means no answer. A context of any length is read in
+overlapping windows. Answers are exact substrings of the context.
 
 Legend: B inputs of a batch, L tokens of the longest, N pieces of a context, W pieces of one window of it.
 """
@@ -32,6 +32,7 @@ from glassbert.metrics.calibration import Calibration, fit_temperature, score_ca
 from glassbert.metrics.mistakes import Mistake
 from glassbert.model.bert import Output
 from glassbert.model.layout import Layout, unpack
+from glassbert.sentence import Sentence
 from glassbert.tasks.answer.labels import answers_by_number, placed_answer, remarks, right_answers, survey
 from glassbert.tasks.answer.mistakes import mistake
 from glassbert.tasks.answer.predictions import AnswerPrediction, FoundAnswer
@@ -188,7 +189,7 @@ class Extract(Task[AnswerExample, AnswerPrediction]):
     def logits(self, output: Output, inputs: Sequence[Input]) -> list[Tensor]:
         assert output.span is not None
         by_input = output.span.float().split([len(one) for one in inputs])
-        # (W + 1, 2): [CLS], which stands for no answer, then the pieces of the context.
+        # (W + 1, 2): [CLS], which means no answer, then the pieces of the context.
         return [
             logits[torch.from_numpy(_is_place(one)).to(logits.device)]
             for logits, one in zip(by_input, inputs, strict=True)
@@ -220,7 +221,7 @@ class Extract(Task[AnswerExample, AnswerPrediction]):
         return AnswerPrediction(*chosen, tuple(n_best), margin, num_tokens, uncalibrated=uncalibrated)
 
     def searching(self, *, num_best: int | None = None, max_pieces: int | None = None) -> Self:
-        """Return the task as it looks for more answers, or for shorter ones; None leaves what it does.
+        """Return the task with another number of answers or another maximum length; None changes nothing.
 
         Args:
             max_pieces: Of the longest answer.
@@ -280,7 +281,7 @@ class Extract(Task[AnswerExample, AnswerPrediction]):
 
     def alarm(self, examples: Sequence[AnswerExample], predictions: Sequence[AnswerPrediction]) -> str | None:
         if any(example.answers for example in examples) and not any(one.answer for one in predictions):
-            return "no question is answered"
+            return Sentence("no question is answered")
         return None
 
     def _inputs_of(

@@ -1,4 +1,4 @@
-"""A bag of words: TF-IDF of words and character n-grams, and a linear model. What a network should beat.
+"""A bag of words: TF-IDF of words and character n-grams, and a linear model. A network should beat it.
 
 The features and the loss are those of scikit-learn's TfidfVectorizer and LogisticRegression, with hashes in
 place of a vocabulary.
@@ -52,7 +52,7 @@ def bag_of_words(
 
 @dataclass(frozen=True)
 class Block:
-    """The features of one kind and how much each tells."""
+    """The features of one kind and how informative each is."""
 
     columns: NDArray[np.int64]
     """The column of each hashed feature, -1 if it is not kept."""

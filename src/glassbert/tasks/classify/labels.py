@@ -15,7 +15,7 @@ from glassbert.errors import DataError, UserError
 from glassbert.parsing import parse_json
 
 MAX_LABELS = 1000
-"""More different labels than this are ids, or texts in the wrong column."""
+"""More distinct labels than this must be ids, or texts in the wrong column."""
 _NAMED = 5
 
 

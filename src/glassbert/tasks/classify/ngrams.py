@@ -45,13 +45,13 @@ def word_counts(texts: Sequence[str]) -> Counts:
 
 
 def character_counts(texts: Sequence[str]) -> Counts:
-    """Count the character n-grams of each text; spaces count, too."""
+    """Count the character n-grams of each text, spaces included."""
     return _counted(texts, _character_hashes)
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Texts one behind the other, each between two spaces, lower case."""
+    """Concatenated texts, each between two spaces, in lower case."""
 
     codes: Hashes
     """Code points, (N,)."""

@@ -14,4 +14,4 @@ class ClassifySettings(TaskSettings):
     class_weights: str = "none"
     """How much each label counts: none, balanced (rare ones count more), or a file of labels and weights."""
     focal_gamma: Annotated[float, Range(0, 100)] = 0.0
-    """Focal loss: how strongly texts that the model is sure of are discounted; 0 is plain cross-entropy."""
+    """Focal loss: how much less texts count that the model is sure of; 0 is plain cross-entropy."""

@@ -30,6 +30,7 @@ from glassbert.metrics.regression import regression
 from glassbert.metrics.report import Report
 from glassbert.metrics.thresholds import Acceptance, acceptance, threshold_for
 from glassbert.model.bert import Output
+from glassbert.sentence import Sentence
 from glassbert.tasks.classify.bag_of_words import bag_of_words
 from glassbert.tasks.classify.labels import check_labels, class_weights, kind_of, label_set
 from glassbert.tasks.classify.mistakes import mistake
@@ -49,7 +50,7 @@ PROBLEM_TYPES: dict[Kind, ProblemType] = {
 CONTESTS: dict[Kind, Contest] = {"single": "labels", "multi": "each", "regression": "number"}
 USUAL_METRIC: dict[Kind, str] = {"single": "accuracy", "multi": "micro_f1", "regression": "spearman"}
 WANTED_ACCURACIES = (0.9, 0.95, 0.99)
-"""For each, run.json keeps the score from which on the model is right that often."""
+"""For each, run.json keeps the score from which the model is right that often."""
 SCORE = "score"
 """The name of the one output of a regression."""
 
@@ -65,7 +66,7 @@ class Classify(Task[TextExample, ClassPrediction]):
     weights: NDArray[np.float32] | None = None
     """The weight of each label in the loss, (C,)."""
     threshold: float = 0.5
-    """With any number of labels: the probability from which on a label is given."""
+    """With any number of labels: the probability from which a label is given."""
     takes_any: bool = False
     """True for foreign checkpoints, whose config does not say whether inputs are texts or pairs."""
 
@@ -285,18 +286,24 @@ class Classify(Task[TextExample, ClassPrediction]):
     def alarm(self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]) -> str | None:
         if self.kind == "regression":
             values = {round(one.score, 4) for one in predictions}
-            return "every text gets the same number" if len(values) == 1 < len(predictions) else None
+            is_one = len(values) == 1 < len(predictions)
+            return Sentence("every text gets the same number") if is_one else None
         if self.kind == "multi":
             has_any = any(one.labels for one in predictions)
-            return None if has_any or not any(one.labels for one in examples) else "no text gets a label"
+            is_fine = has_any or not any(one.labels for one in examples)
+            return None if is_fine else Sentence("no text gets a label")
         gold = Counter(example.labels[0] for example in examples)
         guessed = {one.label for one in predictions}
         if len(gold) > 1 and len(guessed) == 1:
-            return f"every text gets the label {guessed.pop()!r}"
+            return Sentence("every text gets the label {label!r}", label=guessed.pop())
         num_right = sum(e.labels == (p.label,) for e, p in zip(examples, predictions, strict=True))
         label, most = gold.most_common(1)[0]
         if len(gold) > 1 and num_right < most:
-            return f"worse than always guessing {label!r}, which is right for {most / len(examples):.1%}"
+            return Sentence(
+                "worse than always guessing {label!r}, which is right for {share:.1%}",
+                label=label,
+                share=most / len(examples),
+            )
         return None
 
     def _guesses(self, predictions: Sequence[ClassPrediction]) -> NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """Hidden tokens that are left out (MAE): the encoder reads only what is visible, one more block predicts.
 
-[MASK] never enters the encoder, so it meets in training what it meets in use, and reads fewer tokens (Meng et
-al., 2024). The block and the head on top of it predict the hidden tokens; both are thrown away with the run.
+[MASK] never enters the encoder, so training and use look the same to it, and it reads fewer tokens (Meng et
+al., 2024). The block and the head on top of it predict the hidden tokens; both are discarded after the run.
 
 Legend: T tokens, M hidden tokens, N visible tokens, D hidden size.
 """
@@ -34,16 +34,16 @@ class LeftOutSettings(ObjectiveSettings):
     """The `[objective]` table of mae."""
 
     mask: Masking = field(default_factory=lambda: Masking(select_prob=0.3, mask_prob=1.0, random_prob=0.0))
-    """Which tokens are left out; what else it says of them has no effect."""
+    """Which tokens are left out; its other fields have no effect."""
 
 
 class Predicted(MaskedTokens):
-    """Predict the tokens that are left out, with a head that is thrown away."""
+    """Predict the tokens that are left out, with a head that is discarded."""
 
     heads = ()
 
     def heads_in(self, network: "LeftOutNetwork") -> list[nn.Module]:
-        """Return the head that is thrown away."""
+        """Return the head that is discarded."""
         return [network.mlm_head]
 
 

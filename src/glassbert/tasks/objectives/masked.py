@@ -37,7 +37,7 @@ class MaskedTokens(Part):
         return self.settings.mask.mean_select_prob
 
     def masking(self, moment: Moment) -> Masking:
-        """Return how to mask at a moment of the run."""
+        """Return how to mask at this moment of the run."""
         return self.settings.mask.at(moment)
 
     def label(self, ids: Ids, packing: Packing, moment: Moment) -> tuple[Ids, Labels | None]:

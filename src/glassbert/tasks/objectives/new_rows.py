@@ -1,4 +1,4 @@
-"""Masked tokens for new rows of the vocabulary: nothing else is trained, so that nothing else is forgotten.
+"""Masked tokens for new rows of the vocabulary: nothing else is trained, so nothing is forgotten.
 
 Legend: R new rows, V vocabulary, D hidden size.
 """
@@ -64,7 +64,7 @@ class NewRows(MaskedLanguage):
     """Masked tokens of single texts, for some rows of the vocabulary."""
 
     ids: Tensor = torch.zeros(0, dtype=torch.int64)
-    """Set by whoever makes one: the rows to train, (R,)."""
+    """Set by the caller: the rows to train, (R,)."""
 
     def network(self, bert: Bert, *, seed: int) -> PretrainNetwork:
         """Return the network to train; it draws nothing."""

@@ -3,7 +3,7 @@
 In one batch of sixteen nothing is hidden. Each token sees itself and those before it, and a head of its own
 predicts what follows, as in GPT-BERT (Charpentier and Samuel, 2024). GPT-BERT also predicts masked tokens one
 place early, with one head for both. Here they are predicted where they are, so the model stays a plain BERT
-that fills masks; the other head is thrown away with the run.
+that fills masks; the other head is discarded after the run.
 
 Legend: T tokens, M tokens with a next one, D hidden size.
 """

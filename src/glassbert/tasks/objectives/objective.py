@@ -125,7 +125,7 @@ class Objective:
         return part.guessing_loss(corpus, self.vocabulary, labels)
 
     def verdict(self, metrics: Mapping[str, float], guessing_loss: float | None) -> str:
-        """Say in one line what the metrics of an evaluation mean."""
+        """Return one line on what the metrics of an evaluation mean."""
         values = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items() if "/" not in name)
         by_source = "  ".join(f"{name} {value:.3f}" for name, value in metrics.items() if "accuracy/" in name)
         values += f"  [{by_source}]" if by_source else ""

@@ -23,7 +23,7 @@ class PairOrder(Part):
     heads = ("nsp",)
 
     def label(self, ids: Ids, packing: Packing, moment: Moment) -> tuple[Ids, Labels | None]:
-        """Return what the arrangement of the texts says of each pair."""
+        """Return the label that the arrangement of the texts gives each pair."""
         return ids, Labels(packing.pair_labels)
 
     def sums(

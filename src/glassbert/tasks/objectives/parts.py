@@ -46,7 +46,7 @@ class ObjectiveSettings:
     """Which tokens are hidden, and how."""
     partner: Partner = "any"
     """Of mlm+nsp: a random B is from any other document, or from another one of the same file. With a file
-    for each language, `file` keeps the language from giving the answer away."""
+    for each language, `file` prevents the language from giving the answer away."""
 
     def __post_init__(self) -> None:
         check_fields(self, "objective")

@@ -2,7 +2,7 @@
 
 Every token teaches, and the model never sees [MASK] (Clark et al., 2020). The token table is shared as in
 DeBERTa V3: the model adds a difference of its own to the generator's table, which gets no gradient from it.
-So the two tasks do not pull at one table.
+So the two tasks do not pull one table in two directions.
 
 Legend: T tokens, M hidden places, D hidden size, V vocabulary.
 """
@@ -57,7 +57,7 @@ class ReplacedSettings(ObjectiveSettings):
     generator_layers: Count | None = None
     """Blocks of the generator, at most as many as the model has; half of them if not set."""
     generator_first: ShareBelowOne = 0.1
-    """Share of the run in which only the generator learns: what it fills in at first is no riddle."""
+    """Share of the run in which only the generator learns: its first guesses are too easy to detect."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,7 +105,7 @@ class Generated(MaskedTokens):
 
 
 class Rolls(Part):
-    """A number for each hidden place, by which the generator's guess is drawn: of its keys alone."""
+    """A number for each hidden place that draws the generator's guess; it depends on its keys alone."""
 
     name = "roll"
 
@@ -136,7 +136,7 @@ class SharedEmbedding(nn.Module):
         super().__init__()
         self.num_embeddings, self.embedding_dim = base.num_embeddings, base.embedding_dim
         self.weight = nn.Parameter(torch.zeros_like(base.weight))  # (V, D)
-        self._base = (base,)  # in a tuple, or torch would take it for a module of this one
+        self._base = (base,)  # in a tuple, or torch would register it as a submodule
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return the rows of ``ids``, (T, D)."""

@@ -4,7 +4,7 @@ If every piece is tagged on its own, the score of a span is the smallest probabi
 end. Its pieces are mostly right or wrong together, so their product would be far too low and their mean too
 high. A CRF scores whole sequences: there the score of a span is the probability of exactly this span.
 
-Legend: N pieces, C tags. Index C stands for the borders, before the first piece and after the last.
+Legend: N pieces, C tags. Index C is the borders, before the first piece and after the last.
 """
 
 from collections.abc import Sequence

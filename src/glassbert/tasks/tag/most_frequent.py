@@ -1,4 +1,4 @@
-"""The most frequent tags of each word: what a tagger should beat.
+"""The most frequent tags of each word: a baseline that a tagger should beat.
 
 Legend: C tags, N pieces of a text.
 """

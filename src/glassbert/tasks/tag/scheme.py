@@ -1,6 +1,6 @@
 """Spans to one tag per piece and back: BIO, BIOES, and any tags that a loaded model has.
 
-Legend: N pieces, C tags. Index C stands for the borders, before the first piece and after the last.
+Legend: N pieces, C tags. Index C is the borders, before the first piece and after the last.
 """
 
 import re
@@ -24,6 +24,8 @@ _ROLES = {"bio": "BI", "bioes": "BIES"}
 # BMES writes M for inside; BILOU writes L and U for end and single.
 _PREFIX = re.compile(r"(?P<role>[BIESMLU])-(?P<label>.+)", re.DOTALL)
 _OTHER_LETTERS = {"M": "I", "L": "E", "U": "S"}
+_STAND_INS = {"S": "SBIE", "B": "BISE", "E": "EIBS", "I": "IBSE"}
+"""For each role the tags that can express it, best first."""
 
 
 class PieceSpan(NamedTuple):
@@ -158,11 +160,12 @@ class TagSet:
         return _Tag(role, label) in self._ids
 
     def _id(self, role: str, label: str) -> int:
-        """Return the tag for a role, or for its stand-in in a scheme that lacks it."""
-        for stand_in in {"S": "SBI", "B": "BI", "E": "EI", "I": "I"}[role]:
-            if self._has(stand_in, label):
-                return self._ids[_Tag(stand_in, label)]
-        raise AssertionError(f"no tag for the label {label!r}")
+        """Return the tag for a role, or for its stand-in in a scheme that lacks it.
+
+        Foreign models may have one tag for a label, such as B alone: every piece of a span gets it.
+        """
+        stand_in = next(one for one in _STAND_INS[role] if self._has(one, label))
+        return self._ids[_Tag(stand_in, label)]
 
 
 @dataclass(frozen=True, slots=True)

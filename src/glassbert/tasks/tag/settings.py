@@ -11,6 +11,6 @@ class TagSettings(WindowSettings):
     """The `[task]` table of tag."""
 
     scheme: Scheme = "bio"
-    """bio: the first piece of a span has a tag of its own; bioes: so have its last and a single one."""
+    """bio: the first piece of a span has its own tag; bioes: so do its last piece and a single piece."""
     crf: bool = False
     """Learn which tags follow each other, beside what each piece looks like: a conditional random field."""

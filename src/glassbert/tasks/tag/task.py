@@ -27,6 +27,7 @@ from glassbert.metrics.thresholds import threshold_for
 from glassbert.model.bert import Output
 from glassbert.model.crf import Chains, Crf
 from glassbert.model.layout import Layout
+from glassbert.sentence import Sentence
 from glassbert.tasks.saved import SavedTag
 from glassbert.tasks.tag.decode import Decoder, weakest_scores
 from glassbert.tasks.tag.labels import check_labels, right_spans, survey
@@ -42,7 +43,7 @@ from glassbert.text.wordpiece.tokenizer import Pieces, Tokenizer
 
 IGNORED = -100
 WANTED_PRECISIONS = (0.9, 0.95, 0.99)
-"""For each, run.json keeps the score from which on spans are right that often."""
+"""For each, run.json keeps the score from which spans are right that often."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +220,8 @@ class Tag(Task[TagExample, TagPrediction]):
 
     def alarm(self, examples: Sequence[TagExample], predictions: Sequence[TagPrediction]) -> str | None:
         has_spans = any(example.spans for example in examples)
-        return "no span is found" if has_spans and not any(one.spans for one in predictions) else None
+        is_lost = has_spans and not any(one.spans for one in predictions)
+        return Sentence("no span is found") if is_lost else None
 
     def _decoder(self) -> Decoder:
         transitions = None if self.extra is None else self.extra.transitions().detach().cpu().numpy()

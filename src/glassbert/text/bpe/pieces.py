@@ -42,7 +42,7 @@ def check_pieces(pieces: Sequence[str], merges: Sequence[Merge], name: str) -> N
     ids = {piece: id_ for id_, piece in enumerate(pieces)}
     if len(ids) != len(pieces):
         twice = next(piece for id_, piece in enumerate(pieces) if ids[piece] != id_)
-        raise ModelError(f"{name}: {twice!r} is there twice; each piece must be there once")
+        raise ModelError(f"{name}: {twice!r} occurs twice; each piece must occur once")
     made = {left + right for left, right in merges}
     for left, right in merges:
         for piece in (left, right, left + right):

@@ -22,6 +22,7 @@ from typing import Self
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
+from glassbert.arguments import checked_methods
 from glassbert.text.bpe.folder import DEFAULT_MAX_LENGTH, read_subwords, write_subwords
 from glassbert.text.bpe.pieces import BYTES, END, PAD, SPECIALS, WORD, Merge, check_pieces
 from glassbert.text.tokenizer import check_ids, for_engine
@@ -43,8 +44,9 @@ def _words(text: str) -> list[str]:
     return [run[at : at + _LONGEST_WORD] for run in runs for at in range(0, len(run), _LONGEST_WORD)]
 
 
+@checked_methods
 class SubwordTokenizer:
-    """A reversible vocabulary. All it keeps of a call is the pieces of words, which repeat."""
+    """A reversible vocabulary. It caches the pieces of words, since words repeat."""
 
     def __init__(
         self, pieces: Sequence[str], merges: Sequence[Merge], *, max_length: int = DEFAULT_MAX_LENGTH

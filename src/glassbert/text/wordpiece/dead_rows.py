@@ -18,10 +18,10 @@ REASONS: dict[Reason, str] = {
 
 
 def dead_pieces(pieces: Iterable[str], splitter: WordSplitter) -> dict[str, Reason]:
-    """Return the pieces that no text can give, each with its reason; specials are not asked about.
+    """Return the pieces that no text can give, each with its reason; specials are left out.
 
-    That longer pieces are matched first kills none: after the longest piece that starts a word, every `##`
-    piece is found.
+    Matching longer pieces first makes no piece unreachable: after the longest piece that starts a word,
+    every `##` piece is found.
     """
     reasons = {piece: _reason(piece, splitter) for piece in pieces}
     return {piece: reason for piece, reason in reasons.items() if reason is not None}

@@ -13,6 +13,7 @@ from typing import Any
 from glassbert.errors import ModelError, UserError
 from glassbert.open_files import CONFIG, DOCUMENT, Limit
 from glassbert.outputs import check_files, check_unlisted
+from glassbert.sentence import Sentence
 from glassbert.storage import new_files, read_json, write_atomically, write_json
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.wordpiece.dead_rows import dead_pieces
@@ -160,8 +161,15 @@ def _differences(
         )
     first = differing[0]
     return [
-        f"rows that no text can give do not matter: {_ENGINE} differs in {len(differing)} of them, such as "
-        f"row {first}, {pairs[first][1]!r} instead of {pairs[first][0]!r}"
+        Sentence(
+            "rows that no text can give do not matter: {file} differs in {count} of them, such as row {row}, "
+            "{found!r} instead of {wanted!r}",
+            file=_ENGINE,
+            count=len(differing),
+            row=first,
+            found=pairs[first][1],
+            wanted=pairs[first][0],
+        )
     ]
 
 
@@ -275,5 +283,9 @@ def _guess_lowercase(vocabulary: Vocabulary) -> tuple[bool, str]:
     for piece in vocabulary.pieces:
         word = piece.removeprefix("##")
         if word.isascii() and word.isalpha() and not word.islower():
-            return False, f"text is not lower-cased: no file says so, but the vocabulary holds {piece!r}"
-    return True, "text is lower-cased: no file says so, but no word of the vocabulary has a capital letter"
+            return False, Sentence(
+                "text is not lower-cased: no file says so, but the vocabulary holds {piece!r}", piece=piece
+            )
+    return True, Sentence(
+        "text is lower-cased: no file says so, but no word of the vocabulary has a capital letter"
+    )

@@ -38,8 +38,8 @@ class LearnSettings:
     cased: bool = False
     """Keep capital letters and accents."""
     min_count: Count = 1
-    """How often a pair of pieces must occur in the text to become a piece. Not 2 by default: the size asked
-    for comes first, and the report says how rare the last pair is."""
+    """How often a pair of pieces must occur in the text to become a piece. Not 2 by default: the requested
+    size has priority, and the report shows how rare the last pair is."""
     alphabet_coverage: ShareAboveZero = 0.9999
     """Share of the characters of the text that the alphabet covers, the most frequent characters first."""
     max_alphabet: VocabularySize | None = None

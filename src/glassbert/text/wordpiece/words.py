@@ -1,5 +1,7 @@
-"""Text to the words that BERT's basic tokenizer sees: cleaned, lower-cased if asked, split at spaces, at
-punctuation and around each Chinese character."""
+"""Text to the words that BERT's basic tokenizer sees.
+
+Text is cleaned, lower-cased if asked, and split at spaces, at punctuation and around each Chinese character.
+"""
 
 import re
 from collections import Counter

@@ -11,12 +11,13 @@ from torch import Tensor
 
 from glassbert.errors import UserError
 from glassbert.glassbox.why.explanation import Place, guess
-from glassbert.glassbox.why.of_tasks import best_candidates
 from glassbert.glassbox.why.subject import Subject, log_odds
+from glassbert.glassbox.why.task_subject import best_candidates, cut_note
 from glassbert.glassbox.why.tokens import Spot, tokens_of
 from glassbert.inference.model import Candidate, Model
 from glassbert.model.bert import Output
 from glassbert.model.layout import Batch
+from glassbert.sentence import Sentence
 from glassbert.text.wordpiece.tokenizer import Encoding
 
 
@@ -29,13 +30,16 @@ def subject_of_texts(model: Model, texts: Sequence[str], target: str | None) -> 
     encoding = model.tokenize([texts[0]], [texts[1]] if len(texts) > 1 else None)[0]
     mask_id = model.tokenizer.vocabulary.mask_id
     masks = [position for position, id_ in enumerate(encoding.ids) if id_ == mask_id]
-    notes = (f"{encoding.num_cut:,} tokens were cut: the model never saw them",) * encoding.truncated
+    notes = (cut_note(encoding.num_cut),) * encoding.truncated
     if model.network.mlm is None or not masks:
         reason = (
-            f"a model with a {model.config.head!r} head gives no answer to explain; fine-tune it, or use one "
-            "with an MLM head"
+            Sentence(
+                "a model with a {head!r} head gives no answer to explain; fine-tune it, or use one with an "
+                "MLM head",
+                head=model.config.head,
+            )
             if model.network.mlm is None
-            else "the text has no [MASK]; write [MASK] where the model is to fill in a word"
+            else Sentence("the text has no [MASK]; write [MASK] where the model is to fill in a word")
         )
         return _subject(model, texts, encoding, (), notes=notes, looks_from=((0,),), why_not=reason)
     number, piece = _parsed(model, target, len(masks))
@@ -80,7 +84,7 @@ def _parsed(model: Model, target: str | None, num_masks: int) -> tuple[int, str 
     if target is None:
         return 0, None
     number, _, piece = target.partition("=")
-    if not number.isdigit() or not piece:
+    if not (number.isascii() and number.isdecimal() and len(number) < 10 and piece):
         number, piece = "1", target
     if not 1 <= int(number) <= num_masks:
         raise UserError(f"target={target!r}: the text has {num_masks} [MASK]; count them from 1")

@@ -12,10 +12,11 @@ from torch import Tensor
 from glassbert.data.examples import AnswerExample, Example, TagExample
 from glassbert.errors import UserError
 from glassbert.glassbox.why.explanation import Place, guess
-from glassbert.glassbox.why.subject import Subject, log_odds
+from glassbert.glassbox.why.subject import LOG_ODDS, Subject, log_odds
 from glassbert.glassbox.why.tokens import Spot, tokens_of
 from glassbert.inference.model import Candidate, Model
 from glassbert.model.bert import Output
+from glassbert.sentence import Sentence
 from glassbert.tasks.answer.spans import log_probabilities
 from glassbert.tasks.answer.task import Extract
 from glassbert.tasks.classify.task import Classify
@@ -47,7 +48,9 @@ def subject_of_task(model: Model, example: Example, target: str | None) -> Subje
     if isinstance(task, Extract):
         assert isinstance(example, AnswerExample)
         return _answer(model, task, example, target)
-    raise UserError(f"`why` knows classify, pair, tag, answer and fill; the model does {task.name}")
+    raise UserError(
+        Sentence("`why` knows classify, pair, tag, answer and fill; the model does {task}", task=task.name)
+    )
 
 
 def _classify(model: Model, task: Classify, example: Any, target: str | None) -> Subject:
@@ -73,8 +76,8 @@ def _classify(model: Model, task: Classify, example: Any, target: str | None) ->
 
     return Subject(
         **_read_by_model(task, example, inputs, _spots_of_texts(task, example)),
-        target=f"label {chosen!r}" if task.kind != "regression" else chosen,
-        unit="score" if task.kind == "regression" else "log-odds",
+        target=Sentence("label {label!r}", label=chosen) if task.kind != "regression" else chosen,
+        unit=Sentence("score") if task.kind == "regression" else LOG_ODDS,
         read=read,
         is_decision=task.kind != "regression",
         looks_from=((0,),) * len(inputs),
@@ -108,10 +111,11 @@ def _tag(model: Model, task: Tag, example: TagExample, target: str | None) -> Su
         return log_odds(by_variant, gold.to(by_variant.device)).mean(dim=1)
 
     names = " ".join(task.tag_set.names[tag] for tag in tags)
-    notes = ("the CRF's scores of which tag follows which are not part of this number",) * bool(task.extra)
+    note = Sentence("the CRF's scores of which tag follows which are not part of this number")
+    notes = (note,) * bool(task.extra)
     return Subject(
         **_read_by_model(task, example, [chosen], [_spots_of_window(0, offsets, chosen)]),
-        target=f"{example.text[start:end]!r} as {label or names}",
+        target=Sentence("{words!r} as {label}", words=example.text[start:end], label=label or names),
         read=read,
         is_decision=len(positions) == 1,
         looks_from=(tuple(positions),),
@@ -129,7 +133,9 @@ def _span(model: Model, task: Tag, example: TagExample, target: str | None) -> t
     if target is None:
         if not found:
             raise UserError(
-                "the model finds no span here; name a part of the text, or TEXT=LABEL, as the target"
+                Sentence(
+                    "the model finds no span here; name a part of the text, or TEXT=LABEL, as the target"
+                )
             )
         best = max(found, key=lambda span: span["score"])
         return best["start"], best["end"], best["label"]
@@ -146,9 +152,11 @@ def _span(model: Model, task: Tag, example: TagExample, target: str | None) -> t
         )
     start = example.text.find(words)
     if start < 0 or not words:
-        hint = "the model finds no span of it here" if target in labels else f"expected one of {labels}"
+        if target in labels:
+            raise UserError(f"the model finds no {target} here; name a part of the text, or TEXT={target}")
         raise UserError(
-            f"target={target!r} is no part of the text; {hint}, or TEXT=LABEL{guess(target, labels)}"
+            f"target={target!r} is not part of the text, nor a label of the model; expected a part of the "
+            f"text, one of {', '.join(labels)}, or TEXT=LABEL{guess(target, labels)}"
         )
     return start, start + len(words), label or None
 
@@ -161,7 +169,7 @@ def _answer(model: Model, task: Extract, example: AnswerExample, target: str | N
     scored = []
     for one, logits in zip(inputs[0], raw, strict=True):
         if run is None or (one.window.start <= run[0] and run[1] <= one.window.stop):
-            # Places as in `raw`: [CLS], which stands for no answer, then the pieces of the context.
+            # Places as in `raw`: [CLS], which means no answer, then the pieces of the context.
             ends = (0, 0) if run is None else (run[0] - one.window.start + 1, run[1] - one.window.start)
             known = log_probabilities(logits, 1.0)
             scored.append((float(known[ends[0], 0] + known[ends[1], 1]), one, ends))
@@ -184,7 +192,9 @@ def _answer(model: Model, task: Extract, example: AnswerExample, target: str | N
     ]
     return Subject(
         **_read_by_model(task, example, [chosen], [spots]),
-        target=f"answer {words!r}, its start and its end" if run else "no answer",
+        target=Sentence("answer {words!r}, its start and its end", words=words)
+        if run
+        else Sentence("no answer"),
         read=read,
         is_decision=False,
         looks_from=(tuple(dict.fromkeys((places[first], places[last]))),),
@@ -206,7 +216,7 @@ def _answer_run(
     else:
         start, words = example.context.find(target), target
         if start < 0:
-            raise UserError(f"target={target!r} is no part of the context; name one that is")
+            raise UserError(f"target={target!r} is not part of the context; name one that is")
     runs = pieces_of_characters(offsets, [start], [start + len(words)])
     if runs.start[0] == runs.stop[0]:
         raise UserError(f"target={target!r}: these characters have no token; name a word of the context")
@@ -275,9 +285,16 @@ def _spots_of_window(text: int, offsets: Any, one: Input) -> list[Spot | None]:
 def _cut_notes(inputs: Sequence[Input]) -> tuple[str, ...]:
     num_cut = inputs[0].num_cut
     if num_cut:
-        return (f"{num_cut:,} tokens were cut: the model never saw them",)
-    return (f"read in {len(inputs)} windows, whose logits are averaged",) if len(inputs) > 1 else ()
+        return (cut_note(num_cut),)
+    note = Sentence("read in {count} windows, whose logits are averaged", count=len(inputs))
+    return (note,) if len(inputs) > 1 else ()
+
+
+def cut_note(num_cut: int) -> Sentence:
+    """Return the note on a text that was too long."""
+    return Sentence("{count:,} tokens were cut: the model never saw them", count=num_cut)
 
 
 def _window_notes(inputs: Sequence[Input]) -> tuple[str, ...]:
-    return (f"one of {len(inputs)} windows: the one that gave this answer",) if len(inputs) > 1 else ()
+    note = Sentence("one of {count} windows: the one that gave this answer", count=len(inputs))
+    return (note,) if len(inputs) > 1 else ()
