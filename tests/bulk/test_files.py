@@ -1,5 +1,6 @@
 """Folders of files: nothing twice, nothing lost, in order, whatever is killed; bad rows keep their place."""
 
+import gc
 import gzip
 import json
 import multiprocessing
@@ -89,6 +90,20 @@ def test_vectors_in_parquet_are_plain_lists_that_any_reader_knows(bert: Path, tm
     assert [row["error"] for row in rows] == [None] * 3
 
 
+def test_a_file_that_cannot_be_read_leaves_no_parquet_and_no_complaint(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path / "in/good.txt", texts(3))
+    write_text(tmp_path / "in/open.csv", ["text", "a", '"never closed'])
+    ignored: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    result = gb.embed_files(bert, tmp_path / "in", tmp_path / "out", to="parquet", processes=1)
+    gc.collect()
+    assert not ignored, "a writer was closed after its file"
+    assert len(result.failed) == 1
+    assert [path.name for path in (tmp_path / "out").glob("*.parquet")] == ["good.parquet"]
+
+
 def test_predictions_of_files_are_those_of_python(classifier: Path, tmp_path: Path) -> None:
     write_text(tmp_path / "in/a.txt", texts(4))
     gb.predict_files(classifier, tmp_path / "in", tmp_path / "out", task="classify")
@@ -149,7 +164,7 @@ def test_outputs_of_files_that_are_gone_are_named(bert: Path, tmp_path: Path) ->
     (folder / "part-01.txt").unlink()
     lines: list[str] = []
     gb.embed_files(bert, folder, tmp_path / "out", log=lines.append)
-    assert lines[1] == "part-01.jsonl: its input is not there any more; remove it if you do not need it"
+    assert lines[1] == "part-01.jsonl: its input no longer exists; remove it if you do not need it"
 
 
 def run_verb(model: Path, folder: Path, out: Path) -> "subprocess.Popen[bytes]":
@@ -164,15 +179,20 @@ def until(happened: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.005)
 
 
+def num_recorded(out: Path) -> int:
+    """Return how many files are done: an output without its record is done again."""
+    return len(list((out / RECORDS).glob("*.json")))
+
+
 def test_a_run_that_is_killed_resumes_and_nothing_is_lost_or_there_twice(
     bert: Path, many: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     killed = run_verb(bert, many, out)
-    until(lambda: len(list(out.glob("*.jsonl"))) >= 2)
+    until(lambda: num_recorded(out) >= 2)
     killed.kill()
     killed.communicate()
-    done = len(list((out / RECORDS).glob("*.json")))
+    done = num_recorded(out)
     assert 0 < done < NUM_FILES, "the kill came too late to show anything"
     until(lambda: not _is_locked(out))
     result = gb.embed_files(bert, many, out)
@@ -247,10 +267,11 @@ def test_a_broken_model_is_one_message_of_the_parent(bert: Path, tmp_path: Path)
         (["embed", "@bert", "@in/a.txt", "--to", "parquet"], "are for a folder of files; leave them out"),
         (["embed", "@bert", "@in/a.txt", "--processes", "2"], "--processes is for a folder of files"),
         (["predict", "@bert", "@in/a.txt", "--engine", "ray"], "--engine is for a folder of files"),
-        (["embed", "@bert", "@in", "--out", "@full"], "@full is not empty, and no such run was begun in it"),
+        (["embed", "@bert", "@in", "--out", "@full"], "@full is not empty, and holds no such run"),
         (["embed", "@bert", "@twins", "--out", "@new"], "a.txt would have the same output as @twins/a.jsonl"),
         (["embed", "@bert", "@empty", "--out", "@new"], "@empty: no file in this folder"),
         (["embed", "@nowhere", "@in", "--out", "@new"], "no model in @nowhere"),
+        (["embed", "@bert", "@in", "--out", "@new", "--prompt-name", "qery"], "has no prompt 'qery'"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_written(
