@@ -177,6 +177,7 @@ def test_the_device_the_precision_and_the_task_choose_the_kernel(monkeypatch: py
         assert choose_kernel(q, spec._replace(tap=IGNORE)) is kernels.formula
     assert choose_kernel(single, spec) is choose_kernel(cpu, spec) is kernels.fused
     assert choose_kernel(cpu, spec._replace(dropout=0.1)) is kernels.formula
+    assert choose_kernel(cpu.bfloat16(), spec) is kernels.formula
     with torch.no_grad():
         assert choose_kernel(half, spec) is kernels.varlen
         assert choose_kernel(single, spec) is choose_kernel(cpu, spec) is kernels.in_place

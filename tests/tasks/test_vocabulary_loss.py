@@ -31,6 +31,32 @@ def test_loss_and_gradients_are_those_of_the_plain_way(
         torch.testing.assert_close(ours, plain)
 
 
+@pytest.mark.parametrize("block_numbers", [1, 64, 10_000])
+def test_half_precision_rounds_the_products_and_nothing_else(
+    block_numbers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK_NUMBERS", block_numbers)
+    torch.manual_seed(0)
+    # Numbers that half precision holds exactly: what remains is the rounding of products and of the gradient.
+    inputs = [torch.randn(200, 6).bfloat16().float(), torch.randn(20, 6).bfloat16().float(), torch.randn(20)]
+    labels = torch.randint(20, (200,))
+    results = []
+    for is_narrow in (True, False):
+        features, weight, bias = (tensor.clone().requires_grad_() for tensor in inputs)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_narrow):
+            loss, num_correct = vocabulary_loss(features, weight, bias, labels)
+        loss.backward()
+        assert {x.dtype for x in (loss, features.grad, weight.grad)} == {torch.float32}
+        results.append([loss.detach(), features.grad, weight.grad, bias.grad])
+    for narrow, full in zip(*results, strict=True):
+        torch.testing.assert_close(narrow, full, rtol=0.02, atol=0.05)
+    assert not torch.equal(results[0][2], results[1][2])
+    # Without a gradient a loss is a measurement, and is not rounded at all.
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        measured, _ = vocabulary_loss(*inputs, labels)
+    assert torch.equal(measured, results[1][0])
+
+
 def test_large_logits_do_not_overflow() -> None:
     features, weight = torch.full((1, 4), 100.0), torch.eye(4) * 100
     loss, _ = vocabulary_loss(

@@ -90,3 +90,19 @@ def test_an_average_follows_slowly_and_can_stand_in() -> None:
     assert toy.linear.bias.item() == pytest.approx(start + 0.1)
     average.swap()
     assert toy.linear.bias.item() == pytest.approx(start + 1.0)
+
+
+def test_half_precision_holds_for_the_products_of_the_optimizer_too() -> None:
+    seen: list[torch.dtype] = []
+
+    class Multiplying(torch.optim.SGD):
+        def step(self, closure: None = None) -> None:  # type: ignore[override]
+            seen.append((torch.ones(2, 2) @ torch.ones(2, 2)).dtype)
+            super().step()
+
+    for precision in (torch.float32, torch.bfloat16):
+        toy = Toy()
+        optimizer = Multiplying(toy.parameters(), lr=0.1)
+        options = {"max_grad_norm": 0.0, "precision": precision, "device": torch.device("cpu")}
+        train_step(toy, [torch.randn(4, 3)], {"loss": 4, "seen": 1}, {"loss": 1.0}, optimizer, **options)  # type: ignore[arg-type]
+    assert seen == [torch.float32, torch.bfloat16]

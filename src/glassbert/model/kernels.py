@@ -2,8 +2,9 @@
 
 | kernel     | taken                                         | because                                      |
 |------------|-----------------------------------------------|----------------------------------------------|
-| `formula`  | with a tap; in training with dropout on a CPU | each step has a name; SDPA would do the same |
-|            |                                               | there, with a slower dropout                 |
+| `formula`  | with a tap; in training on a CPU with dropout | each step has a name; SDPA would do the same |
+|            | or in half precision                          | there, with a slower dropout; SDPA's         |
+|            |                                               | gradient takes twice to eight times as long  |
 | `varlen`   | on a GPU in half precision, without dropout   | one call, whatever the lengths               |
 | `fused`    | with gradients or dropout                     | SDPA under autograd, equal lengths at once   |
 | `in_place` | without gradients                             | writes the result over the queries           |
@@ -55,13 +56,17 @@ where there are no gradients."""
 
 def choose_kernel(q: Tensor, spec: Spec) -> Kernel:
     """Return the kernel for these queries; see the table above."""
-    if spec.tap or (spec.dropout and q.is_cpu):
+    if spec.tap or (q.is_cpu and (spec.dropout or _learns_in_half_precision(q))):
         return formula
     if not spec.dropout and can_take_varlen(q, spec.num_heads):
         return varlen
     if spec.dropout or torch.is_grad_enabled():
         return fused
     return in_place
+
+
+def _learns_in_half_precision(q: Tensor) -> bool:
+    return torch.is_grad_enabled() and q.dtype == torch.bfloat16
 
 
 def formula(q: Tensor, k: Tensor, v: Tensor, spec: Spec) -> Tensor:

@@ -47,14 +47,24 @@ class Linear(nn.Linear):
         if not torch.is_grad_enabled() and not self.training:
             # No one else holds the product, so the rest can be computed in place.
             y = y if activation is None else IN_PLACE[activation](y)
-            if residual is None:
-                return y
-            # Autocast makes the product narrower than the residual, which must keep its precision.
-            return y.add_(residual) if y.dtype == residual.dtype else residual + y
+            return y if residual is None else added(residual, y, in_place=True)
         if activation is not None:
             y = ACTIVATIONS[activation](y)
         y = apply_dropout(y, dropout, self.training)
-        return y if residual is None else residual + y
+        return y if residual is None else added(residual, y)
+
+
+def added(residual: Tensor, y: Tensor, *, in_place: bool = False) -> Tensor:
+    """Return the sum, in the precision of ``residual``.
+
+    Args:
+        in_place: ``y`` may be overwritten.
+    """
+    if y.dtype != residual.dtype:
+        # Autocast makes products narrower than what they are added to. torch adds two precisions on the CPU
+        # number by number, which takes nine times as long as converting one of them first.
+        y, in_place = y.to(residual.dtype), True
+    return y.add_(residual) if in_place else residual + y
 
 
 def add_projection(
@@ -74,4 +84,4 @@ def add_projection(
     if tap is None:
         return linear(x, dropout=dropout, residual=residual)
     product = apply_dropout(tap(name, linear(x)), dropout, linear.training)
-    return product if residual is None else tap("sum", residual + product)
+    return product if residual is None else tap("sum", added(residual, product))

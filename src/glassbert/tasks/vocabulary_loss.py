@@ -29,6 +29,9 @@ class _VocabularyLoss(torch.autograd.Function):
         ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         should_learn = any(ctx.needs_input_grad)
+        # Of a step in half precision only the products are narrow; sums over the vocabulary stay in float32.
+        narrow = _precision_of_products(features) if should_learn else features.dtype
+        narrow_weight = weight.to(narrow)
         grad_features = torch.empty_like(features) if should_learn else None
         grad_weight = torch.zeros_like(weight) if should_learn else None
         grad_bias = torch.zeros_like(bias) if should_learn else None
@@ -39,8 +42,8 @@ class _VocabularyLoss(torch.autograd.Function):
         # One for all blocks: the system would hand out fresh memory of this size page by page, each time.
         buffer = features.new_empty(rows, weight.size(0))
         for start in range(0, len(labels), max(1, rows)):
-            block, wanted = features[start : start + rows], labels[start : start + rows, None]
-            logits = torch.addmm(bias, block, weight.T, out=buffer[: len(block)])  # (rows, V)
+            block, wanted = features[start : start + rows].to(narrow), labels[start : start + rows, None]
+            logits = _product(block, narrow_weight.T, plus=bias, out=buffer[: len(block)])  # (rows, V)
             top = logits.amax(dim=1, keepdim=True)  # eight times as fast as `max`, which also finds its index
             right = logits.gather(1, wanted)
             num_correct += (right == top).sum()
@@ -52,9 +55,10 @@ class _VocabularyLoss(torch.autograd.Function):
                 continue
             # d loss / d logits = softmax - (1 - smoothing) at the right piece; smoothing's mean follows below
             probs.div_(total).scatter_add_(1, wanted, probs.new_full(wanted.shape, smoothing - 1.0))
-            torch.mm(probs, weight, out=grad_features[start : start + rows])
-            grad_weight.addmm_(probs.T, block)
             grad_bias += probs.sum(dim=0)
+            probs = probs.to(narrow)
+            _product(probs, narrow_weight, out=grad_features[start : start + rows])
+            _product(probs.T, block, plus=grad_weight, out=grad_weight)
         smoothed = loss
         if smoothing:
             feature_sum, mean_weight = features.sum(dim=0), weight.mean(dim=0)  # (D,) each
@@ -74,6 +78,20 @@ class _VocabularyLoss(torch.autograd.Function):
     def backward(ctx: Any, grad_loss: Tensor, *_: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         grad_features, grad_weight, grad_bias = ctx.saved_tensors
         return grad_features * grad_loss, grad_weight * grad_loss, grad_bias * grad_loss, None, None
+
+
+def _product(a: Tensor, b: Tensor, *, plus: Tensor | None = None, out: Tensor) -> Tensor:
+    """Write ``a b + plus`` to ``out``, whose precision may be higher than that of ``a`` and ``b``."""
+    if a.dtype == out.dtype:
+        return torch.mm(a, b, out=out) if plus is None else torch.addmm(plus, a, b, out=out)
+    product = (a @ b).to(out.dtype)
+    return out.copy_(product) if plus is None else torch.add(product, plus, out=out)
+
+
+def _precision_of_products(features: Tensor) -> torch.dtype:
+    """Return the precision that autocast asks for, or that of ``features``."""
+    device = features.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else features.dtype
 
 
 def vocabulary_loss(

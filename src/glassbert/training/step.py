@@ -60,7 +60,8 @@ def train_step(
     losses = {n: total / counts[n] for n, total in sum_over_processes(totals).items() if counts[n]}
     if not math.isfinite(grad_norm):
         raise RunFailed(_blame(module, losses))
-    optimizer.step()
+    with _autocast(precision, device):  # the products of an optimizer that has some
+        optimizer.step()
     return StepResult(losses, grad_norm)
 
 
