@@ -84,8 +84,11 @@ def _product(a: Tensor, b: Tensor, *, plus: Tensor | None = None, out: Tensor) -
     """Write ``a b + plus`` to ``out``, whose precision may be higher than that of ``a`` and ``b``."""
     if a.dtype == out.dtype:
         return torch.mm(a, b, out=out) if plus is None else torch.addmm(plus, a, b, out=out)
-    product = (a @ b).to(out.dtype)
-    return out.copy_(product) if plus is None else torch.add(product, plus, out=out)
+    product = a @ b  # torch cannot multiply into a higher precision on the CPU
+    if plus is out:
+        return out.add_(product.to(out.dtype))  # sums of two precisions are slow there, copies are not
+    out.copy_(product)
+    return out if plus is None else out.add_(plus)
 
 
 def _precision_of_products(features: Tensor) -> torch.dtype:
