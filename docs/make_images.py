@@ -36,7 +36,6 @@ WIDTH = 1280
 SETTLED_MS = 1500
 """By then a page has drawn what it asked for."""
 MAX_WAITS = 20
-"""A page that follows a run never has all."""
 # What makes a page show more than its first view.
 MORE = {**VIEWS, "lab": "#/lab?experiment=saturation", "anatomy": "#/anatomy?source=bert-large-zh"}
 
@@ -58,7 +57,7 @@ def photograph_all(folder: Path, models: list[str], width: int) -> None:
     """Photograph every page of models as a whole, in both languages and themes."""
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        piece = gb.load("demo").tokenizer.vocabulary.pieces.index(PIECES["en"])
+        pieces = gb.load("demo").tokenizer.vocabulary.pieces
         for model in models:
             with _page(*model.split()) as address:
                 for language, theme in itertools.product(TEXTS, THEMES):
@@ -67,7 +66,9 @@ def photograph_all(folder: Path, models: list[str], width: int) -> None:
                     tab.wait_for_selector(".model:not(:empty)")
                     links = [one.get_attribute("href") or "" for one in tab.query_selector_all("nav a")]
                     for page in re.findall(r"#/(\w+)", " ".join(links)):
-                        tab.goto(address + MORE.get(page, f"#/{page}").format(piece=piece))
+                        tab.goto(
+                            address + MORE.get(page, f"#/{page}").format(piece=pieces.index(PIECES[language]))
+                        )
                         _settle(tab)
                         name = f"{Path(model.split()[0]).name}-{page}-{language}-{theme}-{width}.png"
                         tab.screenshot(path=folder / name, full_page=True)
@@ -123,7 +124,12 @@ def _view(browser: Browser, url: str, language: str, name: str) -> None:
 def _settle(tab: Page) -> None:
     """Wait until the page has asked for nothing more for a while."""
     pending: set[Request] = set()
-    tab.on("request", lambda request: pending.add(request))
+
+    def on_request(request: Request) -> None:
+        if request.resource_type != "eventsource":  # the events of a run have no end
+            pending.add(request)
+
+    tab.on("request", on_request)
     for event in ("requestfinished", "requestfailed"):
         tab.on(event, lambda request: pending.discard(request))
     tab.reload()

@@ -48,10 +48,11 @@ export interface Trace extends Reading {
   places: Place[];
 }
 
-/** A place where the model answers, its likeliest answers first. */
+/** A place where the model answers: its likeliest answers first, or `said` where it gives one without a probability. */
 export interface Place {
-  kind: "mlm" | "nsp" | "label" | "answer" | "span" | "translation";
+  kind: "mlm" | "nsp" | "label" | "answer" | "span" | "translation" | "number";
   token: number | null;
+  said: string | number | null;
   bars: { label: string; score: number }[];
 }
 

@@ -1,6 +1,7 @@
-"""The model's answers to a text: the places where it answers, each with bars to draw."""
+"""The model's answers to a text: the places where it answers, each with bars to draw or with one answer."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ TOP = 5
 def answer_of(model: Model | Translator, trace: Trace) -> list[dict[str, Any]]:
     """Return the places where the model answers, each with its likeliest answers, best first."""
     if isinstance(model, Translator):
-        return [_place("translation", {" ".join(trace.target_tokens): 1.0})]
+        return [_place("translation", said=trace.info.target)]
     has_task = any(part in model.config.parts for part in ("labels", "span"))
     return _of_pretraining(model, trace) + (_of_task(model, trace) if has_task else [])
 
@@ -42,6 +43,8 @@ def _of_pretraining(model: Model, trace: Trace) -> list[dict[str, Any]]:
 def _of_task(model: Model, trace: Trace) -> list[dict[str, Any]]:
     """Return the prediction as `predict` gives it: calibrated, in whole spans."""
     found = model.predict([item_of(model, trace.info.text, trace.info.pair)])[0]
+    if isinstance(found, ClassPrediction) and found.label is None:
+        return [_place("number", said=found.score)]
     if isinstance(found, ClassPrediction):
         return [_place("label", dict(sorted(found.scores.items(), key=lambda pair: -pair[1])[:TOP]))]
     if isinstance(found, AnswerPrediction):
@@ -58,10 +61,24 @@ def item_of(model: Model, text: str, pair: str | None) -> Any:
     return text if pair is None else (text, pair)
 
 
-def _place(kind: str, bars: Mapping[str, float], *, token: int | None = None) -> dict[str, Any]:
+def _place(
+    kind: str,
+    bars: Mapping[str, float] = MappingProxyType({}),
+    *,
+    token: int | None = None,
+    said: str | float | None = None,
+) -> dict[str, Any]:
+    """Return a place for the page.
+
+    Args:
+        bars: The likeliest answers with their probabilities.
+        token: The token that is answered for; the whole text when None.
+        said: The answer, where the model gives one without a probability.
+    """
     return {
         "kind": kind,
         "token": token,
+        "said": said,
         "bars": [{"label": label, "score": score} for label, score in bars.items()],
     }
 

@@ -65,15 +65,13 @@ export function Attention() {
                 {t(`attention.${one}` as Key)}
               </button>
             ))}
-          </p>
-          {scope === "enc.attn" && stage === "probs" && (
-            <p class="tools">
+            {scope === "enc.attn" && stage === "probs" && (
               <button type="button" aria-pressed={byWords} onClick={() => go({ words: byWords ? null : 1 })}>
                 {t("attention.words")}
               </button>
-              {byWords && <span class="hint">{t("attention.words_hint")}</span>}
-            </p>
-          )}
+            )}
+          </p>
+          {byWords && <p class="hint">{t("attention.words_hint")}</p>}
           {words?.notes.map((note) => (
             <p class="warning">{note}</p>
           ))}

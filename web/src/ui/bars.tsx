@@ -58,7 +58,11 @@ export function Places(props: {
       {places.map((place) => (
         <section>
           <Heading>{t(`place.${place.kind}` as Key, { token: place.token ?? "" })}</Heading>
-          <Bars bars={place.bars} />
+          {place.said === null ? (
+            <Bars bars={place.bars} />
+          ) : (
+            <p class="said">{typeof place.said === "number" ? digits(place.said) : <q>{place.said}</q>}</p>
+          )}
           {children?.(place)}
         </section>
       ))}
