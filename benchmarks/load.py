@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 HOST = "127.0.0.1"
+PATIENCE_S = 60.0
+"""How long clients wait for an answer."""
 KEPT_SECONDS = 3.0
 """An idle connection is used again for so long; usual servers close it after 5 s."""
 
@@ -76,7 +78,7 @@ class Result:
 class Client:
     """Connections to one server, kept and used again."""
 
-    def __init__(self, port: int, timeout_s: float = 60.0, address: str | None = None) -> None:
+    def __init__(self, port: int, timeout_s: float = PATIENCE_S, address: str | None = None) -> None:
         """Ask a server.
 
         Args:
@@ -161,7 +163,13 @@ async def closed_loop(
 
 
 async def open_loop(
-    port: int, requests: Sequence[Request], rate: float, seconds: float, *, seed: int, timeout_s: float = 60.0
+    port: int,
+    requests: Sequence[Request],
+    rate: float,
+    seconds: float,
+    *,
+    seed: int,
+    timeout_s: float = PATIENCE_S,
 ) -> Result:
     """Send requests at random moments, ``rate`` a second on average, whether or not they are answered."""
     rng, client, result = random.Random(seed), Client(port, timeout_s), Result(seconds)

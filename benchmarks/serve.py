@@ -193,7 +193,8 @@ class Bench:
     def overload(self) -> None:
         print("\n(c) three times its own saturation, clients wait 3 s")
         for server in self.servers:
-            speeds, requests = self.speeds[server.name], self.requests[server.name]
+            # These clients do not say when they will leave.
+            speeds, requests = self.speeds[server.name], requests_for(server, self.texts, says_s=None)
             rate, seconds = 3 * speeds.requests_per_s, self.plan.overload_s
             work = load.open_loop(server.port, requests, rate, seconds, seed=1, timeout_s=3.0)
             result = self.on(server, work)

@@ -88,14 +88,20 @@ class Server:
             total += int(found[1]) if found else 0
         return total / 1024
 
-    def request(self, texts: list[str]) -> Request:
-        """Return a request of this server's dialect."""
+    def request(self, texts: list[str], says_s: float | None = load.PATIENCE_S) -> Request:
+        """Return a request of this server's dialect.
+
+        Args:
+            says_s: How long the client says that it waits; the peers do not listen.
+        """
         inputs: Any = texts if len(texts) > 1 else texts[0]
         path, content = "/embed", {"inputs": inputs}
         if self.name == "infinity":
             path, content = "/embeddings", {"input": texts, "model": "model"}
         body = json.dumps(content).encode()
         head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        if says_s is not None:
+            head += f"x-request-timeout-ms: {1000 * says_s:.0f}\r\n"
         return Request(head.encode() + f"content-length: {len(body)}\r\n\r\n".encode() + body, len(texts))
 
     def vectors(self, texts: list[str]) -> list[list[float]]:
@@ -156,12 +162,12 @@ def read_texts(corpus: Path, number: int, language: str = "en") -> list[str]:
     ]
 
 
-def requests_for(server: Server, texts: list[str]) -> list[Request]:
+def requests_for(server: Server, texts: list[str], says_s: float | None = load.PATIENCE_S) -> list[Request]:
     """Return the requests of the profile: one in 21 has 32 texts."""
     rng, found = random.Random(SEED), []
     for number in range(20 * 21):
         size = 32 if number % 21 == 10 else 1
-        found.append(server.request(rng.sample(texts, size)))
+        found.append(server.request(rng.sample(texts, size), says_s))
     return found
 
 

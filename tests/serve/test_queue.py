@@ -107,7 +107,7 @@ def test_a_request_is_refused_when_its_wait_exceeds_its_patience_and_says_when_t
     queue.submit(ticket(ECHO, "patient", tokens=100, patience_s=8.0))
     with pytest.raises(Overloaded) as refused:
         queue.submit(ticket(ECHO, "hasty", tokens=100, patience_s=4.0))
-    assert refused.value.wait_s == pytest.approx(8.0)
+    assert (refused.value.wait_s, refused.value.longest_s) == pytest.approx((7.0, 3.0))
     assert refused.value.retry_after_s == 6
     assert queue.state().num_units == 4
 
@@ -129,6 +129,31 @@ def test_a_small_request_is_refused_early_even_if_it_could_wait() -> None:
     queue.submit(ticket(ECHO, *["x"] * 3, tokens=100))
     with pytest.raises(Overloaded):
         queue.submit(ticket(ECHO, "y"))
+
+
+def test_a_large_request_may_wait_as_long_as_it_says_or_works() -> None:
+    queue = make_queue(speed=100, max_wait_s=0.5)
+    queue.submit(ticket(ECHO, *["x"] * 10, tokens=20))  # 2 seconds
+    with pytest.raises(Overloaded) as refused:
+        queue.submit(ticket(ECHO, *["y"] * 10, tokens=10))
+    assert refused.value.longest_s == pytest.approx(1.5)
+    queue.submit(ticket(ECHO, *["y"] * 10, tokens=10, patience_s=5.0))
+    queue.submit(ticket(ECHO, *["z"] * 10, tokens=30))
+
+
+def test_the_wait_of_large_requests_counts_the_small_ones_that_will_come_first() -> None:
+    queue = make_queue(speed=100, budget=10)
+    for _ in range(100):  # 10 seconds of nothing but small requests
+        queue.submit(ticket(ECHO, "small"))
+        list(all_batches(queue))
+    queue.submit(ticket(ECHO, *["x"] * 10, tokens=1))
+    with pytest.raises(Overloaded) as refused:
+        queue.submit(ticket(ECHO, *["y"] * 10, tokens=1, patience_s=0.2))
+    assert refused.value.wait_s == pytest.approx(
+        0.4
+    )  # every fourth batch: 0.1 s of work takes four times that
+    queue.clock.now += 100
+    queue.submit(ticket(ECHO, *["y"] * 10, tokens=1, patience_s=0.2))
 
 
 def test_a_new_client_is_accepted_though_another_has_filled_the_queue() -> None:

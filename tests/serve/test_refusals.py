@@ -230,7 +230,7 @@ def test_overload_and_a_deadline_tell_clients_what_to_do(way: Way, folders: dict
     assert refused.status == 429
     assert int(refused.headers["retry-after"]) >= 1
     assert refused.headers["retry-after-ms"] == refused.headers["retry-after"] + "000"
-    assert "overloaded: an answer would take about" in way.message(refused)
+    assert "overloaded: the request would wait about" in way.message(refused)
     if way.field == "input" and way.keys is ONE:
         assert refused.json()["error"]["type"] == "rate_limit_error"
 

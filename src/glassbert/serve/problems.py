@@ -14,8 +14,8 @@ def problem_of(failure: Failure, field: str = "inputs") -> Problem:
     if isinstance(failure, Overloaded):
         seconds = failure.retry_after_s
         message = (
-            f"overloaded: an answer would take about {failure.wait_s:.1f} s, and the request may take "
-            f"{failure.patience_s:.1f} s; try again in {seconds} s"
+            f"overloaded: the request would wait about {failure.wait_s:.1f} s, and may wait "
+            f"{failure.longest_s:.1f} s; try again in {seconds} s"
         )
         headers = {"retry-after": str(seconds), "retry-after-ms": str(1000 * seconds)}
         return Problem(429, "Overloaded", message, code="overloaded", headers=headers)

@@ -1,7 +1,9 @@
 """The queue between requests and compute threads. Its unit is one text, or one window of a long text.
 
 - Admission is by time: a request is refused at once if its estimated wait is longer than its patience. The
-  estimate comes from the measured speed, so it adapts to other load on the machine.
+  estimate comes from the measured speed, so it adapts to other load on the machine. A burst may wait a while;
+  what arrives while the queue never empties may not: then more is asked than can be answered, and with a
+  short queue as much is answered as with a long one, but in time.
 - No batch is formed ahead: a thread that becomes free takes what is oldest then, up to the budget. It never
   waits for more: at low load a batch of one is best, at high load the queue fills by itself.
 - Clients share evenly (surplus round robin, in seconds of work). Small requests go before large ones, which
@@ -17,10 +19,20 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from threading import Condition
 
-from glassbert.serve.tickets import Abandoned, Expired, Failure, Ticket, Unavailable, Unit
+from glassbert.serve.tickets import (
+    INTERACTIVE_PARTS,
+    Abandoned,
+    Expired,
+    Failure,
+    Ticket,
+    Unavailable,
+    Unit,
+)
 
 BULK_TURN = 4
 """While both kinds wait, one batch in this many is for large requests."""
+STANDING_SHARE = 0.25
+"""Of the longest wait, once no compute thread has found the queue empty for that long."""
 HALF_LIFE_S = 2.0
 """Seconds of work after which a measured speed counts half."""
 UNKNOWN_SPEED = 1000.0
@@ -31,14 +43,20 @@ DEFAULT_BUDGET = 512
 class Overloaded(Failure):
     """The queue is too long for this request."""
 
-    def __init__(self, wait_s: float, patience_s: float) -> None:
-        super().__init__(wait_s, patience_s)
-        self.wait_s, self.patience_s = wait_s, patience_s
+    def __init__(self, wait_s: float, longest_s: float) -> None:
+        """Refuse a request.
+
+        Args:
+            wait_s: How long it would wait for its turn.
+            longest_s: How long it may wait.
+        """
+        super().__init__(wait_s, longest_s)
+        self.wait_s, self.longest_s = wait_s, longest_s
 
     @property
     def retry_after_s(self) -> int:
         """Seconds until a new attempt is likely to be accepted."""
-        return max(1, math.ceil(self.wait_s - self.patience_s / 2))
+        return max(1, math.ceil(self.wait_s - self.longest_s / 2))
 
 
 class Speed:
@@ -58,6 +76,24 @@ class Speed:
         return self._tokens / max(self._seconds, 1e-9)
 
 
+class Load:
+    """The share of the compute threads' time that small requests took lately."""
+
+    def __init__(self) -> None:
+        self._seconds = self._noted_at = 0.0
+
+    def note(self, seconds: float, now: float) -> None:
+        """Count a batch of small requests."""
+        self._seconds = self._left(now) + seconds
+        self._noted_at = now
+
+    def share(self, now: float, num_workers: int) -> float:
+        return min(1.0, self._left(now) * math.log(2) / HALF_LIFE_S / num_workers)
+
+    def _left(self, now: float) -> float:
+        return self._seconds * 0.5 ** ((now - self._noted_at) / HALF_LIFE_S)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """How long requests may wait."""
@@ -67,7 +103,10 @@ class Limits:
     max_timeout_s: float = 120.0
     """The longest patience of any request."""
     max_wait_s: float = 2.0
-    """Longest estimated wait of a small request: a client that is refused early can ask another server."""
+    """Longest estimated wait of a small request in a burst, whatever its patience: some libraries name
+    minutes with every request, and a client that is refused early can ask another server. A large request may
+    wait as long as it says, or else this time and that of its own work: what is computed for a client that
+    has left is lost."""
     quantum_s: float = 0.1
     """Seconds of work that a client gets before it is the next one's turn."""
 
@@ -80,6 +119,8 @@ class Batch:
     model: str
     started_at: float
     expected_s: float
+    is_small: bool
+    """Whether it holds small requests."""
     is_alone: bool
     """Whether nothing else waits or runs."""
 
@@ -126,7 +167,10 @@ class Queue:
         self._budgets: dict[str, int] = {}
         # Small requests, then large ones: by client, in the order of their turns.
         self._rings: tuple[dict[Hashable, _Lane], dict[Hashable, _Lane]] = ({}, {})
+        self._empty_at = [0.0, 0.0]
+        """When a compute thread last found nothing in each of them."""
         self._num_small_batches = 0
+        self._small_load = Load()
         self._running: set[Batch] = set()
         self._is_closed = False
         self._changed = Condition()
@@ -147,7 +191,7 @@ class Queue:
         with self._changed:
             if self._is_closed:
                 raise Unavailable()
-            self._refuse(tokens, ticket.client, ticket.patience_s, ticket.is_interactive)
+            self._admit(tokens, ticket.client, ticket.patience_s, is_small=ticket.is_interactive)
             now = self.clock()
             ticket.submitted_at = now
             ticket.expires_at = now + self._patience(tokens, ticket.patience_s)
@@ -157,11 +201,12 @@ class Queue:
             self._changed.notify_all()
 
     def check(
-        self, num_tokens: int, *, model: str, client: str, patience_s: float | None, small: bool
+        self, num_tokens: int, num_texts: int, *, model: str, client: str, patience_s: float | None
     ) -> None:
         """Raise `Overloaded` if a request of about this size would be refused now."""
+        is_small = num_texts <= INTERACTIVE_PARTS
         with self._changed:
-            self._refuse(Counter({model: num_tokens}), client, patience_s, small)
+            self._admit(Counter({model: num_tokens}), client, patience_s, is_small=is_small)
 
     def take(self, timeout_s: float | None = None) -> Batch | None:
         """Return the next batch; wait for it. None when the time is up, or when the queue closed."""
@@ -179,7 +224,10 @@ class Queue:
         """Report that a batch is no longer running; its speed counts from now on."""
         with self._changed:
             self._running.discard(batch)
-            seconds = self.clock() - batch.started_at
+            now = self.clock()
+            seconds = now - batch.started_at
+            if batch.is_small:
+                self._small_load.note(seconds, now)
             self._speeds.setdefault(batch.model, Speed()).note(batch.tokens, seconds)
             self._changed.notify_all()
 
@@ -219,16 +267,26 @@ class Queue:
 
     # Below, the lock is held.
 
-    def _refuse(self, tokens: Counter[str], client: str, patience_s: float | None, is_small: bool) -> None:
-        wait_s, own_s = (
-            self._wait(tokens, client, is_small=is_small),
-            self._seconds(tokens) / self.num_workers,
-        )
-        patience = self._patience(tokens, patience_s)
-        longest = min(patience - own_s, self.limits.max_wait_s) if is_small else patience - own_s
+    def _admit(self, tokens: Counter[str], client: str, wished_s: float | None, *, is_small: bool) -> None:
+        """Raise `Overloaded` if a request would wait longer than it may."""
+        wait_s = self._wait(tokens, client, is_small=is_small)
+        own_s = self._seconds(tokens) / self.num_workers
+        if own_s > self.limits.max_timeout_s:
+            raise Overloaded(wait_s + own_s, self.limits.max_timeout_s)
+        longest_s = self._patience(tokens, wished_s) - own_s
+        if is_small:
+            longest_s = min(longest_s, self._max_wait(is_small=True))
+        elif wished_s is None:
+            longest_s = min(longest_s, self._max_wait(is_small=False) + own_s)
         # An idle server takes whatever fits the longest patience: it can only get busier.
-        if wait_s > max(longest, 0.0) or own_s > self.limits.max_timeout_s:
-            raise Overloaded(wait_s + own_s, patience)
+        if wait_s > max(longest_s, 0.0):
+            raise Overloaded(wait_s, max(longest_s, 0.0))
+
+    def _max_wait(self, *, is_small: bool) -> float:
+        """Return the longest wait: short while more is asked than can be answered."""
+        is_busy = len(self._running) >= self.num_workers
+        stands_s = self.clock() - self._empty_at[not is_small] if is_busy else 0.0
+        return self.limits.max_wait_s * (STANDING_SHARE if stands_s > self.limits.max_wait_s else 1)
 
     def _patience(self, tokens: Counter[str], wished_s: float | None) -> float:
         own_s = self._seconds(tokens) / self.num_workers
@@ -244,6 +302,7 @@ class Queue:
 
         Clients take turns, so of another client's work only as much comes first as this one has itself.
         """
+        now = self.clock()
         ring, other = self._rings if is_small else self._rings[::-1]
         own = ring.get(client)
         before_s = self._seconds(own.tokens) if own else 0.0
@@ -251,9 +310,13 @@ class Queue:
         before_s += sum(
             min(self._seconds(lane.tokens), mine_s) for key, lane in ring.items() if key != client
         )
-        other_s = sum(self._seconds(lane.tokens) for lane in other.values())
-        before_s += min(other_s, before_s / (BULK_TURN - 1)) if is_small else other_s
-        now = self.clock()
+        if is_small:
+            other_s = sum(self._seconds(lane.tokens) for lane in other.values())
+            before_s += min(other_s, before_s / (BULK_TURN - 1))
+        else:
+            # More small requests will come first meanwhile: large ones get what those leave.
+            small_share = self._small_load.share(now, self.num_workers)
+            before_s /= max(1 - small_share, 1 / BULK_TURN)
         running_s = sum(max(0.0, one.expected_s + one.started_at - now) for one in self._running)
         # A free thread takes work at once.
         running_s *= len(self._running) >= self.num_workers
@@ -261,6 +324,9 @@ class Queue:
 
     def _next(self, ended: list[tuple[Ticket, Failure]]) -> Batch | None:
         small, large = self._rings
+        for number, ring in enumerate(self._rings):
+            if not ring:
+                self._empty_at[number] = self.clock()
         while small or large:
             is_large_turn = bool(large) and (not small or self._num_small_batches >= BULK_TURN - 1)
             units = self._fill(large if is_large_turn else small, ended)
@@ -274,6 +340,7 @@ class Queue:
                 model=model,
                 started_at=self.clock(),
                 expected_s=tokens / self.speed(model),
+                is_small=not is_large_turn,
                 is_alone=not self._running and not small and not large,
             )
             self._running.add(batch)

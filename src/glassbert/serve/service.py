@@ -108,14 +108,13 @@ class Service:
             should_stream: Whether rows are wanted one by one; a text that fails then ends only its row.
         """
         guess = sum(num_characters(item) for item in items) // CHARACTERS_PER_TOKEN
-        is_small = len(items) <= 4
         try:
             self.queue.check(
                 min(guess, len(items) * served.max_length),
+                len(items),
                 model=served.name,
                 client=asker.client,
                 patience_s=asker.patience_s,
-                small=is_small,
             )
             started = self.queue.clock()
             parts: list[Part] = await self.in_slices(question.parts, items)

@@ -25,7 +25,9 @@ class ServeSettings:
     max_timeout: SecondsAboveZero = 120.0
     """Seconds that any request may take."""
     max_wait: SecondsAboveZero = 2.0
-    """Seconds that a request of up to 4 texts may be expected to wait; beyond that it gets 429 at once."""
+    """Seconds that a request of up to 4 texts may be expected to wait in a burst; a quarter of that while
+    more is asked than can be answered. Beyond that it gets 429 at once. A larger request may wait longer: as
+    long as its headers say, or by as much as its own work takes."""
     batch_ms: Annotated[float, Range(0, 10**6, has_low=False)] = 100.0
     """Milliseconds that a batch should take at most; its size follows from the measured speed."""
     batch_tokens: Count | None = None
