@@ -5,6 +5,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+import torch
 
 from glassbert.errors import UserError
 from glassbert.messages import Log
@@ -137,3 +138,15 @@ def test_a_second_thread_may_not_train_and_a_run_within_a_run_may() -> None:
     train()
     assert len(refused) == 1
     assert "another thread of this process is training" in refused[0]
+
+
+def test_a_run_neither_takes_nor_uses_random_numbers_of_its_caller(tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    weights = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        before = torch.get_rng_state()
+        result = run(tmp_path, tmp_path / f"run-{seed}", train={"steps": 2, "epochs": None})
+        assert torch.equal(torch.get_rng_state(), before)
+        weights.append((result.model / "model.safetensors").read_bytes())
+    assert weights[0] == weights[1]

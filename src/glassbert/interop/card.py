@@ -1,13 +1,16 @@
 """README.md of a model folder: what the model is, how to load it, and how it was made."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from glassbert.config import LstmConfig, ModelConfig, TransformerConfig
 from glassbert.heads import HEADS
 from glassbert.interop.family import Config
 from glassbert.interop.marian_config import is_marian
+from glassbert.messages import one_line
 from glassbert.model.init import Network
 from glassbert.parsing import json_text
 
@@ -20,6 +23,9 @@ _COMPRESSED = _OWN_COMPRESSED + (
     "compressed-tensors`). Without it, load the plain folder instead: `transformers` would read the 8-bit "
     "numbers as weights."
 )
+
+# What begins code, a link or an image; an underscore within a word begins nothing.
+_MARKUP = re.compile(r"[\\`*\[\]]")
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,11 @@ def model_card(network: Network, run: Mapping[str, Any], *, is_compressed: bool 
     return "\n".join(lines) + "\n"
 
 
+def _text(label: str) -> str:
+    """Return a label, which may hold anything, as Markdown that is one line and no markup."""
+    return _MARKUP.sub(r"\\\g<0>", escape(one_line(label), quote=False))
+
+
 def _python(*lines: str) -> list[str]:
     return ["```python", *lines, "```"]
 
@@ -73,11 +84,12 @@ def _describe(config: Config) -> _Description:
 
 def _encoder(config: ModelConfig) -> _Description:
     shape = config.encoder
+    labels = ", ".join(map(_text, config.labels))
     loader = "AutoModel" if config.head == "none" else HEADS[config.head].architecture
     return _Description(
         title=f"A BERT with {shape.num_hidden_layers} blocks of {shape.hidden_size} features",
         facts=[
-            f"head: {config.head}" + (f"; labels: {', '.join(config.labels)}" if config.labels else ""),
+            f"head: {config.head}" + (f"; labels: {labels}" if labels else ""),
             f"vocabulary: {shape.vocab_size:,} rows; longest text: {shape.max_position_embeddings} tokens",
         ],
         use='model = gb.load("FOLDER")',

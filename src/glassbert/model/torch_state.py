@@ -1,10 +1,10 @@
-"""Make results independent of what a caller has set in torch.
+"""Make results independent of what a caller has set in torch, and leave it as it was.
 
 The default dtype does not matter: all of our tensors name theirs.
 """
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -33,3 +33,11 @@ def with_own_torch_state(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return call
+
+
+@contextmanager
+def own_generator() -> Iterator[None]:
+    """Draw random numbers without taking any from the caller's sequence."""
+    devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices=devices):
+        yield

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from glassbert.errors import UserError
 from glassbert.evaluation.result import Evaluation
 from glassbert.messages import Log, say_nothing
-from glassbert.model.torch_state import with_own_torch_state
+from glassbert.model.torch_state import own_generator, with_own_torch_state
 from glassbert.outputs import check_folder
 from glassbert.runs.folder import check_data, forget_run, lock_run, open_run
 from glassbert.runs.recipe import Tables
@@ -160,7 +160,8 @@ def only_training() -> Iterator[None]:
             "wait for it, or train in another process"
         )
     try:
-        yield
+        with own_generator():
+            yield
     finally:
         _TRAINING.release()
 

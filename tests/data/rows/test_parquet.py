@@ -73,7 +73,9 @@ def test_tokens_with_numbered_tags_are_read(write: Write) -> None:
 def test_a_file_that_is_not_parquet_is_reported_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(b"text, not parquet")
-    with pytest.raises(DataError, match=r"a\.parquet: not parquet \(Parquet magic bytes not found in footer"):
+    with pytest.raises(
+        DataError, match=r"a\.parquet: cannot be read as parquet \(Parquet magic bytes not found in footer"
+    ):
         read_examples(CLASSIFY, path)
 
 
@@ -82,7 +84,17 @@ def test_a_damaged_page_is_reported_in_one_line(write: Write) -> None:
     data = bytearray(path.read_bytes())
     data[100:200] = bytes(100)
     path.write_bytes(data)
-    with pytest.raises(DataError, match=r"a\.parquet: not parquet"):
+    with pytest.raises(DataError, match=r"a\.parquet: cannot be read as parquet"):
+        read_examples(CLASSIFY, path)
+
+
+def test_what_python_has_no_value_for_is_reported_in_one_line(write: Write) -> None:
+    path = write(text=["good"], label=pyarrow.array([2**30], pyarrow.date32()))
+    with pytest.raises(DataError, match=r"a\.parquet: cannot be read as parquet \("):
+        read_examples(CLASSIFY, path)
+    path = write(text=["good"], other=["x"])
+    path.write_bytes(path.read_bytes().replace(b"other", b"\x80ther"))
+    with pytest.raises(DataError, match=r"a\.parquet: cannot be read as parquet \("):
         read_examples(CLASSIFY, path)
 
 

@@ -15,6 +15,13 @@ def layer(inputs: int = 24, outputs: int = 40, *, has_bias: bool = True) -> Line
     return Linear(inputs, outputs, bias=has_bias).eval()
 
 
+def test_the_check_takes_none_of_the_random_numbers_of_its_caller() -> None:
+    before = torch.get_rng_state()
+    int8.is_available.cache_clear()
+    assert int8.is_available()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 @pytest.mark.parametrize("activation", [None, "gelu", "gelu_new", "relu", "silu", "tanh"])
 @pytest.mark.parametrize("has_residual", [False, True])
 @pytest.mark.parametrize("has_bias", [False, True])

@@ -41,9 +41,13 @@ def read_parquet(source: "Source") -> Iterator[Record]:
                 for column, names in class_names.items():
                     row[column] = _named(row.get(column), names)
                 yield Record(f"{path}:{number}", row)
-    except (pyarrow.ArrowException, NoPages, OSError) as error:
+    except UserError:
+        raise
+    # Arrow's own errors, and Python's for what it has no value for: names of other bytes, the year 10,000.
+    except (pyarrow.ArrowException, NoPages, OSError, ValueError, OverflowError) as error:
         raise DataError(
-            f"{path}: not parquet ({' '.join(str(error).split())}); copy the file again"
+            f"{path}: cannot be read as parquet ({' '.join(str(error).split())}); copy the file again, or "
+            "save it as JSON lines"
         ) from None
 
 

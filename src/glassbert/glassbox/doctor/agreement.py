@@ -14,6 +14,7 @@ from glassbert.inference.model import Model
 from glassbert.inference.translator import Translator
 from glassbert.model.layout import Batch
 from glassbert.model.tap import Tap
+from glassbert.model.torch_state import own_generator
 from glassbert.sentence import Sentence
 
 TOLERANCES: dict[PrecisionName, float] = {"float32": 1e-3, "bfloat16": 0.1, "int8": 0.25}
@@ -101,7 +102,7 @@ def _training(model: Model | Translator, probe: Probe) -> Verdict:
     if _distance(once, again) > 1e-6:
         advice = Sentence("something random is on outside of training; report it")
         return Verdict("train/eval", "fault", Sentence("two passes without dropout differ"), advice)
-    with torch.random.fork_rng(devices=[]):
+    with own_generator():
         torch.manual_seed(0)
         dropped = probe.run(network.train(), probe.batch())
     mean = sum(float((a - b).abs().mean()) for a, b in zip(once, dropped, strict=True))

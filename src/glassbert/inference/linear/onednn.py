@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from glassbert.model.linear import IN_PLACE, Linear
+from glassbert.model.torch_state import own_generator
 
 # oneDNN lays weights out for an expected number of rows; any other number works too.
 EXPECTED_ROWS = 2048
@@ -71,7 +72,7 @@ def is_faster(device: torch.device, *, has_long_batches: bool) -> bool:
 @torch.inference_mode()
 def plain_is_faster() -> bool:
     """Return whether torch's own layer clearly takes less time here; measured once, in some milliseconds."""
-    with torch.random.fork_rng(devices=[]):
+    with own_generator():
         plain = Linear(_TIMED_INPUTS, _TIMED_OUTPUTS).eval()
         x = torch.randn(_TIMED_ROWS, _TIMED_INPUTS)
     layers: tuple[Callable[..., Tensor], ...] = (plain, OneDnnLinear(plain))

@@ -17,6 +17,7 @@ from glassbert.errors import UserError
 from glassbert.heads import HEADS, head_of_parts
 from glassbert.model.bert import Bert
 from glassbert.model.depth import FLOPS_PER_WEIGHT, flops_in_blocks, num_weights
+from glassbert.model.torch_state import own_generator
 from glassbert.tasks.objectives.parts import ObjectiveSettings, Part, PretrainNetwork
 from glassbert.text.vocabulary import Vocabulary
 
@@ -89,7 +90,7 @@ class Objective:
 
     def network(self, bert: Bert, *, seed: int) -> PretrainNetwork:
         """Return the network to train; the same seed gives what it adds to ``bert`` the same weights."""
-        with torch.random.fork_rng(devices=[]):
+        with own_generator():
             torch.manual_seed(seed)
             return self.network_type(bert, self.parts)
 
