@@ -51,7 +51,7 @@ ARROWS = {
     "outputs": {"errors", "open_files", "parsing"},
     "start": set(),
     "signals": {"start"},
-    "storage": {"errors", "open_files", "outputs", "parsing", "signals"},
+    "storage": {"errors", "open_files", "outputs", "parsing", "signals", "typed"},
     "config": {"arguments", "errors", "heads", "ranges", "typed"},
     "model_names": {"errors"},
     "text": _BASE,

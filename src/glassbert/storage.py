@@ -16,7 +16,10 @@ from glassbert.open_files import CONFIG, Limit, check_regular, read_regular, rea
 from glassbert.outputs import check_folder, check_replaceable, keep_others, list_more
 from glassbert.parsing import MAX_PARTS, FormatError, json_text, parse_json
 from glassbert.signals import held, writing
+from glassbert.typed import fits
 
+LogRow = dict[str, float | None | dict[str, float | None]]
+"""What a run logs at a step: numbers, and the table of an evaluation."""
 # The hidden files that a kill in the middle of a write leaves behind.
 _LEFT_OVER = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.(?P<ending>part|old)")
 
@@ -189,7 +192,8 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 def read_log(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
     """Return each line of a .jsonl log of a run with the object in it.
 
-    A line that a kill or a full disk cut off, or that has no step, is left out.
+    A line that a kill or a full disk cut off, that has no step, or that holds anything but numbers, some of
+    them in a table, is left out.
     """
     found = []
     for line in path.read_bytes().splitlines(keepends=True) if path.is_file() else ():
@@ -197,7 +201,7 @@ def read_log(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
             row = parse_json(line) if line.endswith(b"\n") else None
         except FormatError:
             continue
-        if isinstance(row, dict) and isinstance(row.get("step"), int):
+        if fits(row, LogRow) and fits(row.get("step"), int):
             found.append((line, row))
     return found
 

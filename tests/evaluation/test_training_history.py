@@ -46,4 +46,7 @@ def test_lines_of_a_log_that_are_no_rows_are_left_out(tmp_path: Path) -> None:
     path.write_bytes(
         b'{"step": 1, "loss": 2.0}\n\x80\x81\n[]\n{"loss": 3}\n{"step": 2, "loss": "x", "evaluation": 3}\n'
     )
+    with path.open("a") as file:
+        for value in ('"x"', "[{}]", "{}", "true", "1e999"):
+            file.write(f'{{"step": 3, "evaluation": {{"f1": {value}}}}}\n{{"step": {value}, "loss": 1}}\n')
     assert [(curve.name, curve.values) for curve in read_curves(path)] == [("loss", (2.0,))]

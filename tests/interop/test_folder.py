@@ -70,6 +70,16 @@ def test_unknown_keys_of_config_json_reach_the_report(tmp_path: Path) -> None:
     assert "unknown keys of config.json ignored: uniem_embedding_strategy" in report.lines()
 
 
+@pytest.mark.parametrize(
+    "run", [{"task": 5}, {"recipe": [1]}, {"recipe": {"task": 5}}, {"recipe": {"a": None}}]
+)
+def test_tables_of_run_json_that_are_none_are_refused(tmp_path: Path, run: dict[str, Any]) -> None:
+    save_oracle(make_oracle("BertForMaskedLM"), tmp_path)
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    with pytest.raises(ModelError, match=r"run\.json: (task|recipe).*; expected a table"):
+        assert EncoderFolder.open(tmp_path).run is None
+
+
 def test_the_versions_in_run_json_are_those_of_the_last_writer(tmp_path: Path) -> None:
     write_model(small_network(), TOKENIZER, tmp_path, run={"glassbert": "0.0.1", "note": "x"})
     run = TranslatorFolder.open(tmp_path).run

@@ -52,13 +52,14 @@ def read_runs(path: Path) -> list[RunRecord]:
 def read_curves(path: Path) -> tuple[TrainingCurve, ...]:
     """Return each number of a metrics.jsonl over the steps; nothing if the run logged nothing."""
     found: dict[tuple[Literal["train", "evaluation"], str], dict[int, float]] = {}
+    kind: Literal["train", "evaluation"]
     for _, row in read_log(path):
-        for name, value in row.items():
-            if name not in _NOT_CURVES and isinstance(value, int | float):
-                found.setdefault(("train", name), {})[row["step"]] = value
+        trained = {name: value for name, value in row.items() if name not in _NOT_CURVES}
         measured = row.get("evaluation")
-        for name, value in measured.items() if isinstance(measured, dict) else ():
-            found.setdefault(("evaluation", name), {})[row["step"]] = value
+        for kind, values in (("train", trained), ("evaluation", measured)):
+            for name, value in values.items() if isinstance(values, dict) else ():
+                if isinstance(value, int | float):
+                    found.setdefault((kind, name), {})[row["step"]] = value
     return tuple(
         TrainingCurve(name, kind, tuple(values), tuple(values.values()))
         for (kind, name), values in found.items()

@@ -67,8 +67,8 @@ class ModelFolder(ABC):
         """The content of run.json: how the model was made, and its task; empty if there is none."""
         path = self.path / "run.json"
         run = read_json(path) if path.exists() else {}
-        for name in ("task", "recipe"):
-            typed(run.get(name, {}), Mapping[str, Any], f"{path}: {name}", error=ModelError)
+        typed(run.get("task", {}), Mapping[str, Any], f"{path}: task", error=ModelError)
+        typed(run.get("recipe", {}), Mapping[str, Mapping[str, Any]], f"{path}: recipe", error=ModelError)
         return run
 
     @property

@@ -56,7 +56,8 @@ def measure_best(
         f"dev with beam {settings.final_beam}: BLEU {report.bleu:.2f} ({report.bleu_signature}), "
         f"chrF {report.chrf:.2f}"
     )
-    session.log(f"{effort['tokens_per_s']:,.0f} tokens/s, {effort['dependent_steps']} dependent steps a pair")
+    speed = f"{effort['tokens_per_s']:,.0f} tokens/s, " if "tokens_per_s" in effort else ""
+    session.log(f"{speed}{effort['dependent_steps']} dependent steps a pair")
     return Finish(report.metrics(), evaluation)
 
 
@@ -101,10 +102,11 @@ def _effort(
     out: Path, network: Network, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> dict[str, float]:
     """Return the figures that compare networks of different kinds, beside their scores."""
-    speeds = [row["tokens_per_s"] for _, row in read_log(out / SPEED) if "tokens_per_s" in row]
+    logged = (row.get("tokens_per_s") for _, row in read_log(out / SPEED))
+    speeds = [speed for speed in logged if isinstance(speed, int | float)]  # none if somebody removed the log
     source_length, target_length = (round(fmean(map(len, side))) for side in (sources, targets))
     return {
-        "tokens_per_s": median(speeds),
+        **({"tokens_per_s": median(speeds)} if speeds else {}),
         "source_tokens": source_length,
         "target_tokens": target_length,
         "dependent_steps": network.dependent_steps(source_length, target_length),

@@ -67,10 +67,25 @@ def test_where_no_run_tells_the_heads_decide(content: dict[str, Any], head: Head
 
 
 def test_a_run_of_a_newer_version_is_not_misread() -> None:
-    with pytest.raises(ModelError, match="unknown key 'spans' in the objective"):
+    with pytest.raises(ModelError, match=r"unknown key objective\.mask\.spans; .* newer glassbert\?"):
         settings_of_run(run(name="mlm", mask={"spans": 3}), config("mlm"))
     with pytest.raises(UserError, match=r"objective\.name='electra'; expected one of"):
         settings_of_run(run(name="electra"), config("mlm"))
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        {},
+        {"name": 5},
+        {"name": "mlm", "mask": 5},
+        {"name": "mlm", "max_length": "x"},
+        {"name": "mlm", "mask": {"mask_prob": 9}},
+    ],
+)
+def test_a_damaged_run_is_an_error_of_the_model(objective: dict[str, Any]) -> None:
+    with pytest.raises(ModelError, match=r"run\.json: objective\."):
+        settings_of_run(run(**objective), config("mlm"))
 
 
 def test_an_objective_of_ones_own_gets_a_name_that_no_other_has(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,7 @@
 """Objectives by name."""
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, get_type_hints
+from typing import Any
 
 from glassbert.arguments import checked
 from glassbert.config import ModelConfig
@@ -15,6 +14,7 @@ from glassbert.tasks.objectives.pair_order import NextSentence, SentenceOrder
 from glassbert.tasks.objectives.parts import ObjectiveSettings
 from glassbert.tasks.objectives.replaced import ReplacedTokens
 from glassbert.text.vocabulary import Vocabulary
+from glassbert.typed import settings_from, typed
 
 OBJECTIVES: dict[str, type[Objective]] = {
     "mlm": MaskedLanguage,
@@ -57,20 +57,9 @@ def settings_of_run(run: Mapping[str, Any], config: ModelConfig) -> ObjectiveSet
     table = run.get("recipe", {}).get("objective")
     if table is None:
         return ObjectiveSettings(name="mlm" if config.head == "mlm" else "mlm+nsp")
-    return _from_json(objective_type(table["name"]).settings_type, table)
-
-
-def _from_json(kind: type[Any], table: Mapping[str, Any]) -> Any:
-    """Return the settings that `dataclasses.asdict` made a table of; keys it lacks keep their defaults."""
-    unknown = sorted(set(table) - {field.name for field in fields(kind)})
-    if unknown:
-        raise ModelError(
-            f"run.json: unknown key {unknown[0]!r} in the objective; was it written by a newer glassbert?"
-        )
-    hints = get_type_hints(kind)
-    return kind(
-        **{
-            name: _from_json(hints[name], value) if is_dataclass(hints[name]) else value
-            for name, value in table.items()
-        }
-    )
+    try:
+        kind = objective_type(typed(table.get("name"), str, "objective.name")).settings_type
+        settings: ObjectiveSettings = settings_from(kind, table, "objective")
+        return settings
+    except UserError as problem:
+        raise ModelError(f"run.json: {problem}; was it written by a newer glassbert?") from None
