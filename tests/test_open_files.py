@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from glassbert import open_files
-from glassbert.errors import DataError, ModelError
-from glassbert.open_files import check_regular, open_stream, read_regular
+from glassbert.errors import DataError, ModelError, UserError
+from glassbert.open_files import check_regular, open_stream, read_regular, real_path
 
 
 def test_a_pipe_streams_what_a_slow_writer_writes(tmp_path: Path) -> None:
@@ -52,6 +52,13 @@ def test_what_is_not_a_file_is_never_read_as_one(tmp_path: Path) -> None:
             read_regular(path)
     with pytest.raises(FileNotFoundError):
         check_regular(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_a_name_that_no_file_can_have_is_refused(name: str) -> None:
+    for read in (open_stream, read_regular, check_regular, real_path):
+        with pytest.raises(UserError, match="a path cannot hold"):
+            read(name)
 
 
 def test_a_file_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

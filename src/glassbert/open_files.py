@@ -162,6 +162,10 @@ class PartsFile:
 def _check_name(path: str | Path, error: type[UserError]) -> None:
     if "\0" in str(path):
         raise error(f"{path}: a path cannot hold the character NUL")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise error(f"{path}: a path cannot hold half of a character") from None
 
 
 def _kind(mode: int) -> str:

@@ -201,7 +201,7 @@ def read_log(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
             row = parse_json(line) if line.endswith(b"\n") else None
         except FormatError:
             continue
-        if fits(row, LogRow) and fits(row.get("step"), int):
+        if isinstance(row, dict) and fits(row, LogRow) and fits(row.get("step"), int):
             found.append((line, row))
     return found
 
