@@ -206,6 +206,14 @@ def test_a_saved_result_states_the_claims_that_the_code_states(name: str) -> Non
     ]
 
 
+@pytest.mark.parametrize("name", SAVED_NAMES)
+def test_a_saved_result_can_be_replaced_by_a_newer_one(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.json"
+    path.write_bytes((experiment.SAVED / path.name).read_bytes())
+    gb.saved_result(name).save(path, overwrite=True)
+    assert read_result(path) == gb.saved_result(name)
+
+
 def test_experiments_and_claims_are_listed_in_python_as_on_the_command_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -11,7 +11,7 @@ from glassbert.glassbox.lab.arithmetic import short
 from glassbert.glassbox.lab.estimate import verdict
 from glassbert.glassbox.lab.experiment import Experiment
 from glassbert.glassbox.lab.result import Claim, Line, Lines, Report, Steps, Table
-from glassbert.glassbox.lab.sources import THEORY, notes
+from glassbert.glassbox.lab.sources import notes
 from glassbert.glassbox.lab.words import Words
 from glassbert.ranges import Range
 
@@ -183,7 +183,7 @@ def _autograd_claim(settings: SaturationSettings) -> Claim:
     by_torch = torch.autograd.functional.jacobian(lambda x: x.softmax(dim=0), inputs)
     difference = (by_torch - jacobian(inputs.softmax(dim=0))).abs().max().item()
     return Claim(
-        THEORY,
+        notes("11.2"),
         Words(
             "dy_i/dx_j is y_i*(1-y_i) for i = j and -y_i*y_j otherwise.",
             "i = j 时 dy_i/dx_j = y_i*(1-y_i)，否则为 -y_i*y_j。",
