@@ -108,6 +108,7 @@ class Outcome:
     result: int | str
     """The status, or the name of an exception."""
     body: bytes = b""
+    seconds: float = 0.0
 
 
 @dataclass
@@ -149,5 +150,6 @@ class Load:
                 outcome.result = type(error).__name__
                 connection.close()
                 time.sleep(0.01)
+            outcome.seconds = time.monotonic() - outcome.sent_at
             self.outcomes.append(outcome)
         connection.close()
