@@ -167,16 +167,13 @@ def padded_batches(ids: list[list[int]], size: int) -> Iterator[tuple[Any, Any]]
 def glassbert_runs(folder: Path, ids: list[list[int]], precision: Any = "float32") -> dict[str, Run]:
     import torch
 
-    from glassbert.inference.engine import Engine
     from glassbert.inference.loading import load
     from glassbert.text.wordpiece.tokenizer import Encoding
 
     torch.set_num_threads(THREADS)
-    network = load(folder).network
+    engine = load(folder, precision=precision).engine
     encodings = [Encoding(list(s), [0] * len(s), [(0, 0)] * len(s), [], (), 0) for s in ids]
     random.Random(SEED).shuffle(encodings)  # ours sorts by itself
-    engine = Engine.of(network, precision=precision)
-    del network  # int8 needs it no longer
     return {"packed": lambda: engine.map(encodings, lambda out, batch, _: batch.layout.split(out.hidden))}
 
 

@@ -1,4 +1,7 @@
 import random
+import shutil
+import weakref
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +18,15 @@ from glassbert.inference.linear.int8 import Int8Embedding, Int8Linear
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.prepare import choose_precision, prepared
+from glassbert.interop.convert import convert
+from glassbert.interop.folder import write_model
+from glassbert.interop.safetensors_file import SafetensorsFile
 from glassbert.model.bert import Bert
 from glassbert.model.init import new_bert
 from glassbert.model.layout import Batch
 from glassbert.model.linear import Linear
 from helpers.oracles import small_tokenizer
+from helpers.sentence_pairs import small_tokenizer as small_pieces
 from helpers.small_translators import VOCAB_SIZE, small_lstm, small_network
 
 CPU = torch.device("cpu")
@@ -28,6 +35,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "odd widths": {"hidden_size": 36, "intermediate_size": 56, "num_attention_heads": 3},
     "pre-norm, rotary, gated": {"norm_position": "pre", "positions": "rotary", "gated_mlp": True},
     "no biases, relu": {"use_bias": False, "hidden_act": "relu"},
+    "untied": {"tie_word_embeddings": False},
 }
 
 
@@ -156,6 +164,96 @@ def test_a_thousand_texts_have_the_same_bits_alone_in_any_batch_and_in_any_order
     order = generator.sample(range(1000), 1000)
     assert np.array_equal(np.asarray(model.embed([texts[index] for index in order])), together[order])
     assert np.array_equal(np.stack([np.asarray(model.embed(text)) for text in texts]), together)
+
+
+FOLDERS: dict[str, Any] = {
+    **{f"bert, {kind}": partial(make, kind) for kind in SHAPES},
+    **{f"bert, {head}": partial(make, "plain", head, **options) for head, options in HEADS},
+    **{
+        f"translator, {kind}": partial(small_network, kind, vocab_size=320)
+        for kind in ("post", "pre", "rotary")
+    },
+}
+
+
+def written(network: Any, folder: Path) -> Path:
+    folder.mkdir()
+    tokenizer = small_tokenizer(80) if isinstance(network, Bert) else small_pieces()
+    write_model(network, tokenizer, folder, run={})
+    return folder
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_a_folder_is_read_into_the_numbers_that_its_network_would_become(kind: str, tmp_path: Path) -> None:
+    folder = written(FOLDERS[kind](), tmp_path / "model")
+    network, model = load(folder).network, load(folder, precision="int8")
+    found = (model.engine if isinstance(model, Model) else model.decoder).network
+    expected = prepared(network, device=CPU, precision="int8", has_long_batches=True)
+    layers = [dict(one.named_modules()) for one in (found, expected)]
+    assert layers[0].keys() == layers[1].keys()
+    for name, layer in layers[0].items():
+        other = layers[1][name]
+        assert type(layer) is type(other), name
+        if isinstance(layer, Int8Linear | Int8Embedding):
+            for part in ("packed", "numbers", "scale", "bias"):
+                value, wanted = getattr(layer, part, None), getattr(other, part, None)
+                assert (value is None) == (wanted is None), (name, part)
+                assert value is None or torch.equal(dense(value), dense(wanted)), (name, part)
+    others = dict(expected.named_parameters())
+    for name, value in found.named_parameters():
+        assert torch.equal(value, others[name]), name
+    assert model.num_parameters == sum(one.numel() for one in network.parameters())
+    assert "network" not in vars(model)
+
+
+def dense(value: torch.Tensor) -> torch.Tensor:
+    return value.to_dense() if value.is_mkldnn else value
+
+
+def test_the_weights_of_a_folder_are_never_in_memory_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = written(make(), tmp_path / "model")
+    convert(folder, tmp_path / "int8", to="int8")
+    read, most = SafetensorsFile.part, 0
+    there: list[weakref.ref[Any]] = []
+
+    def counted(file: SafetensorsFile, name: str, *indices: int) -> torch.Tensor:
+        nonlocal most
+        tensor = read(file, name, *indices)
+        there.append(weakref.ref(tensor.untyped_storage()))
+        kept = [storage for one in there if (storage := one()) is not None]
+        most = max(most, sum(storage.nbytes() for storage in kept))
+        return tensor
+
+    monkeypatch.setattr(SafetensorsFile, "part", counted)
+    for name in ("model", "int8"):
+        most = 0
+        load(tmp_path / name, precision="int8")
+        size = (tmp_path / name / "model.safetensors").stat().st_size
+        assert 0 < most < size / 3, name
+    load(folder)
+    assert most > size / 3
+
+
+def test_what_needs_float32_reads_the_folder_again_even_if_it_was_replaced(tmp_path: Path) -> None:
+    network = make()
+    folder = written(network, tmp_path / "model")
+    model = load(folder, precision="int8")
+    exact = np.asarray(load(folder).embed("a b c"))
+    shutil.rmtree(folder)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.zero_()
+    written(network, folder)
+    assert np.array_equal(np.asarray(model.in_precision("float32").embed("a b c")), exact)
+    assert "network" not in vars(model)
+    model.save(tmp_path / "saved")
+    assert np.array_equal(np.asarray(load(tmp_path / "saved").embed("a b c")), exact)
+    assert np.array_equal(
+        np.asarray(model.in_precision("float32").in_precision("int8").embed("a b c")),
+        np.asarray(model.embed("a b c")),
+    )
 
 
 def test_weights_stay_with_the_model(tmp_path: Path) -> None:

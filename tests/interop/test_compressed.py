@@ -127,7 +127,7 @@ def test_missing_and_wrong_scales_are_refused(small: Path) -> None:
     scale = load_file(small / "model.safetensors")[f"{QUERY}_scale"]
     change(small, **{f"{QUERY}_scale": None})
     with pytest.raises(
-        ModelError, match=rf"{QUERY} has 8 bits, but {QUERY}_scale is missing; fetch it again"
+        ModelError, match=rf"^{small}: {QUERY} has 8 bits, but {QUERY}_scale is missing; fetch it again"
     ):
         load(small)
     change(small, **{f"{QUERY}_scale": torch.ones(3, 1)})

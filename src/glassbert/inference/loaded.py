@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import TYPE_CHECKING, Any, Self
-
-from torch import nn
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from glassbert.arguments import checked_methods
 from glassbert.data.examples import ReadOptions
 from glassbert.errors import UserError
 from glassbert.inference.devices import Device, Place, PrecisionName
 from glassbert.inference.prepare import choose_device, choose_precision
+from glassbert.model.init import Network, without_values
 
 if TYPE_CHECKING:
     from glassbert import Evaluation, Trace
@@ -30,20 +30,44 @@ EXTENSIONS = {
 The function has the method's name and takes the model first."""
 
 
+N = TypeVar("N", bound=Network)
+
+
+@dataclass(frozen=True)
+class InFile(Generic[N]):
+    """A network of which only the int8 form is in memory."""
+
+    int8: N
+    read: Callable[[], N]
+    """Reads the float32 network from its file."""
+
+
 @checked_methods
-class Loaded:
+class Loaded(Generic[N]):
     """A network on a device, which can describe itself."""
 
-    network: nn.Module
-
-    def __init__(self, device: Device, precision: PrecisionName) -> None:
+    def __init__(self, network: N | InFile[N], device: Device, precision: PrecisionName) -> None:
         self.device = choose_device(device)
         self.precision = choose_precision(precision, self.device)
+        self._source = network
+
+    @cached_property
+    def network(self) -> N:
+        """The network in float32; one that was loaded in int8 is read again when it is first asked for."""
+        return self._source.read() if isinstance(self._source, InFile) else self._source
+
+    @property
+    def _in_memory(self) -> N:
+        """The network, in float32 or int8: for its shape, and to compute with in this precision."""
+        if isinstance(self._source, InFile) and self.precision == "int8":
+            return self._source.int8
+        return self.network
 
     @property
     def num_parameters(self) -> int:
         """Numbers that training can change; shared weights count once."""
-        return sum(parameter.numel() for parameter in self.network.parameters())
+        plan = without_values(type(self._in_memory), self._in_memory.config)
+        return sum(parameter.numel() for parameter in plan.parameters())
 
     def evaluate(
         self,
@@ -93,7 +117,7 @@ class Loaded:
             raise UserError(f"{what} shows the formula, which has no int8; use the precision float32")
 
     def in_precision(self, precision: PrecisionName) -> Self:
-        """Return the same model, computed in another precision; the weights are shared."""
+        """Return the same model in another precision; weights that are in memory are shared."""
         twin = copy(self)
         for name in ("engine", "decoder"):  # the fast path of this precision
             vars(twin).pop(name, None)

@@ -7,17 +7,20 @@ from typing import Any, TypeVar, overload
 
 from glassbert.arguments import checked
 from glassbert.inference.devices import Device, PrecisionName
-from glassbert.inference.loaded import Loaded
+from glassbert.inference.loaded import InFile, Loaded
 from glassbert.inference.model import Model
+from glassbert.inference.prepare import choose_device, choose_precision
+from glassbert.inference.quantise import quantised
 from glassbert.inference.translator import Translator
+from glassbert.interop.build import LoadReport
 from glassbert.interop.companions import read_companions
 from glassbert.interop.folder import EncoderFolder, ModelFolder, TranslatorFolder
 from glassbert.interop.sentence_transformers import read_sentence_settings
 from glassbert.model.torch_state import with_own_torch_state
 from glassbert.model_names import hub_names
 
-L = TypeVar("L", bound=Loaded)
-_OPEN: dict[type[Loaded] | None, Callable[[str | Path], ModelFolder]] = {
+L = TypeVar("L", bound=Loaded[Any])
+_OPEN: dict[type[Loaded[Any]] | None, Callable[[str | Path], ModelFolder]] = {
     None: ModelFolder.open,
     Model: EncoderFolder.open,
     Translator: TranslatorFolder.open,
@@ -49,7 +52,7 @@ def load(
 @with_own_torch_state
 def load(
     name: str | Path,
-    kind: type[Loaded] | None = None,
+    kind: type[Loaded[Any]] | None = None,
     *,
     device: Device = "auto",
     precision: PrecisionName = "float32",
@@ -69,12 +72,21 @@ def load(
     """
     with hub_names() if online else nullcontext():
         found = _OPEN[kind](name)
-    known: Any = {"folder": found.path, "run": found.run, "device": device, "precision": precision}
+    chosen = choose_precision(precision, choose_device(device))
+    known: Any = {"folder": found.path, "run": found.run, "device": device, "precision": chosen}
+    source, report = _read(found, chosen)
     if isinstance(found, TranslatorFolder):
-        return Translator(found.build()[0], found.tokenizer(), **known)
+        return Translator(source, found.tokenizer(), **known)
     assert isinstance(found, EncoderFolder)
-    network, report = found.build()
     tokenizer = found.tokenizer()
     sentences = read_sentence_settings(found.path, tokenizer.settings.lowercase)
     companions = read_companions(found.path)
-    return Model(network, tokenizer, report, sentences=sentences, companions=companions, **known)
+    return Model(source, tokenizer, report, sentences=sentences, companions=companions, **known)
+
+
+def _read(folder: ModelFolder, precision: PrecisionName) -> tuple[Any, LoadReport]:
+    """Return the network of a folder; in int8, its float32 weights stay in their file."""
+    if precision != "int8":
+        return folder.build()
+    network, report = folder.build(assemble=quantised)
+    return InFile(network, lambda: folder.build()[0]), report

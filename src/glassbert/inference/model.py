@@ -19,7 +19,7 @@ from glassbert.inference.arguments import check_characters, check_finite
 from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.embeddings import Embeddings
 from glassbert.inference.engine import Engine
-from glassbert.inference.loaded import Loaded
+from glassbert.inference.loaded import InFile, Loaded
 from glassbert.inference.predict import as_examples, with_abstention
 from glassbert.inference.questions import Baseline, Method, Unit
 from glassbert.interop.build import LoadReport
@@ -72,7 +72,7 @@ class Filled(list[list[Candidate]]):
 
 
 @checked_methods
-class Model(Loaded):
+class Model(Loaded[Bert]):
     """A BERT with its tokenizer. Methods keep no state, so threads can share one model.
 
     `glassbert.load` reads one from a folder. `Model(network, tokenizer).save(folder)` writes a new one.
@@ -80,7 +80,7 @@ class Model(Loaded):
 
     def __init__(
         self,
-        network: Bert,
+        network: Bert | InFile[Bert],
         tokenizer: Tokenizer,
         report: LoadReport | None = None,
         *,
@@ -103,8 +103,7 @@ class Model(Loaded):
             device: Where the model runs; `auto` takes a GPU if there is one.
             precision: Of the weights at work, and of what flows between layers.
         """
-        super().__init__(device, precision)
-        self.network: Bert = network
+        super().__init__(network, device, precision)
         self.tokenizer = tokenizer
         self.report = report or LoadReport(kept=())
         self.sentences = sentences
@@ -129,7 +128,12 @@ class Model(Loaded):
     @property
     def config(self) -> ModelConfig:
         """The shape of the network and its head."""
-        return self.network.config
+        return self._in_memory.config
+
+    @property
+    def fills_masks(self) -> bool:
+        """Whether the model has an MLM head."""
+        return self._in_memory.mlm is not None
 
     @property
     def max_length(self) -> int:
@@ -157,7 +161,7 @@ class Model(Loaded):
     @with_own_torch_state
     def engine(self) -> Engine:
         """The fast path, built when first needed."""
-        return Engine.of(self.network, **self._place)
+        return Engine.of(self._in_memory, **self._place)
 
     @cached_property
     @with_own_torch_state
@@ -186,7 +190,7 @@ class Model(Loaded):
         Args:
             top: How many candidates to return for each [MASK].
         """
-        if self.network.mlm is None:
+        if not self.fills_masks:
             raise ModelError(
                 f"a model with a {self.config.head!r} head has no MLM head; fill needs one that has"
             )

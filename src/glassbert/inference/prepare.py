@@ -16,7 +16,7 @@ from torch import nn
 from glassbert.errors import UserError
 from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.linear import int8, onednn
-from glassbert.inference.quantise import quantise
+from glassbert.inference.quantise import is_quantised, quantise
 from glassbert.messages import Log, to_stderr
 from glassbert.model.block import Block
 from glassbert.model.linear import Linear
@@ -56,7 +56,8 @@ def prepared(
 ) -> Network:
     """Return a copy of ``network`` for inference.
 
-    Weights that need no change are shared with ``network``, which must not be trained from now on.
+    Weights that need no change are shared with ``network``, which must not be trained from now on. A network
+    in int8 is returned as it is.
 
     Args:
         has_long_batches: Whether products have thousands of rows, rather than one for each of a few
@@ -65,6 +66,8 @@ def prepared(
         with_heads: Let int8 change what is outside of blocks; a loss over the vocabulary reads the weights.
     """
     form = PRECISIONS[choose_precision(precision, device)]
+    if is_quantised(network):
+        return network
     moved = {id(old): _moved(old, device, form.dtype) for old in network.parameters()}
     twin = copy.deepcopy(network, memo=moved).eval()
     if form.replace_layers is not None:

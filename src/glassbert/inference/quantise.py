@@ -1,19 +1,23 @@
 """A whole network in int8: which layers share an input, what computed it, and how large it can be."""
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from glassbert.errors import ModelError, UserError
 from glassbert.heads import HEADS
 from glassbert.inference.linear.int8 import LOWEST, InputForm, Int8Embedding, Int8Linear, smoothing_of
+from glassbert.interop.on_demand import OnDemand
 from glassbert.model.bert import Bert, Encoder
 from glassbert.model.block import Block
 from glassbert.model.embeddings import Embeddings
+from glassbert.model.init import Network, tied_names, without_values
 from glassbert.model.lstm import Lstm
 from glassbert.model.seq2seq import Transformer
 from glassbert.model.stack import Stack
+
+N = TypeVar("N", bound=Network)
 
 
 class _Readers(NamedTuple):
@@ -27,24 +31,57 @@ class _Readers(NamedTuple):
     """No input is below this, if an activation computed it."""
 
 
-def quantise(network: nn.Module, *, with_heads: bool = True) -> None:
+def quantised(
+    network_class: type[N], config: Any, *, state: Mapping[str, Tensor], seed: int | None = None
+) -> N:
+    """Return a network in int8, with the arguments of `materialised`; nothing may be fresh.
+
+    Tensors are read one after the other: the float32 weights are never in memory together.
+    """
+    assert seed is None
+    network = without_values(network_class, config)
+    tied = tied_names(network)
+    names = dict.fromkeys(name for name, _ in network.named_parameters(remove_duplicate=False))
+    values = OnDemand(names, lambda name: state[tied.get(name, name)])
+    for name, part in network.named_modules():
+        if isinstance(part, nn.LayerNorm):  # layers are smoothed by them
+            _fill(part, name, values)
+    quantise(network, values=values)
+    for name, part in network.named_modules():
+        if any(parameter.is_meta for parameter in part.parameters(recurse=False)):
+            _fill(part, name, values)
+    return network
+
+
+def quantise(
+    network: nn.Module, *, with_heads: bool = True, values: Mapping[str, Tensor] | None = None
+) -> None:
     """Replace the linear layers and the token tables of ``network`` by their int8 forms.
 
     Args:
         with_heads: Also what is outside of the blocks.
+        values: Of the parameters that are replaced, where the network has none.
     """
     if isinstance(network, Lstm):
         raise UserError("precision='int8', but this is an LSTM, which has no int8 form; use 'float32'")
     for readers in list(_all_readers(network, with_heads)):
-        _replace(network, readers)
+        _replace(network, readers, values)
     if with_heads:
         for part in network.modules():
             if isinstance(part, Embeddings):
+                _fill(part.token, _name_of(network, part.token), values)
                 setattr(part, "token", Int8Embedding(part.token))  # noqa: B010 - not the class of before
 
 
-def _replace(network: nn.Module, readers: _Readers) -> None:
+def is_quantised(network: nn.Module) -> bool:
+    """Return whether layers of ``network`` are in int8."""
+    return any(isinstance(part, Int8Linear) for part in network.modules())
+
+
+def _replace(network: nn.Module, readers: _Readers, values: Mapping[str, Tensor] | None) -> None:
     layers = {name: getattr(readers.parent, name) for name in readers.names}
+    for layer in layers.values():
+        _fill(layer, _name_of(network, layer), values)
     form = InputForm(
         None if readers.norm is None else smoothing_of(readers.norm, list(layers.values())), readers.lowest
     )
@@ -53,6 +90,13 @@ def _replace(network: nn.Module, readers: _Readers) -> None:
             setattr(readers.parent, name, Int8Linear(layer, form))
         except ModelError as error:
             raise ModelError(f"{_name_of(network, layer)}: {error}") from None
+
+
+def _fill(part: nn.Module, name: str, values: Mapping[str, Tensor] | None) -> None:
+    """Give the parameters of one part their values, if they have none."""
+    if values is not None:
+        own = {key: values[f"{name}.{key}"] for key, _ in part.named_parameters(recurse=False)}
+        part.load_state_dict(own, strict=False, assign=True)
 
 
 def _name_of(network: nn.Module, layer: nn.Module) -> str:

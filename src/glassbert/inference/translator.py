@@ -17,10 +17,9 @@ from glassbert.errors import ModelError
 from glassbert.inference.arguments import check_characters, check_finite
 from glassbert.inference.decode import Decoder, DecodeSettings, Hypothesis
 from glassbert.inference.devices import Device, PrecisionName
-from glassbert.inference.loaded import Loaded
+from glassbert.inference.loaded import InFile, Loaded
 from glassbert.interop.ctranslate2 import export_ctranslate2
-from glassbert.interop.folder import TranslatorNetwork as Network
-from glassbert.interop.folder import write_model
+from glassbert.interop.folder import TranslatorNetwork, write_model
 from glassbert.model.layout import Batch
 from glassbert.model.packed import in_batches
 from glassbert.model.seq2seq import Transformer
@@ -107,7 +106,7 @@ class SourceEncoding:
 
 
 @checked_methods
-class Translator(Loaded):
+class Translator(Loaded[TranslatorNetwork]):
     """An encoder-decoder with its vocabulary. Methods keep no state, so threads can share one translator.
 
     `glassbert.load` reads one from a folder. `Translator(network, tokenizer).save(folder)` writes a new one.
@@ -115,7 +114,7 @@ class Translator(Loaded):
 
     def __init__(
         self,
-        network: Network,
+        network: TranslatorNetwork | InFile[TranslatorNetwork],
         tokenizer: SubwordTokenizer,
         run: Mapping[str, Any] = MappingProxyType({}),
         *,
@@ -131,8 +130,7 @@ class Translator(Loaded):
             device: Where the model runs; `auto` takes a GPU if there is one.
             precision: Of the weights at work, and of what flows between layers.
         """
-        super().__init__(device, precision)
-        self.network: Network = network
+        super().__init__(network, device, precision)
         self.tokenizer = tokenizer
         self.folder = None if folder is None else Path(folder)
         self.run = run
@@ -140,7 +138,7 @@ class Translator(Loaded):
     def _facts(self) -> Mapping[str, object]:
         shape = self.config.encoder if isinstance(self.config, TransformerConfig) else self.config
         return {
-            "network": type(self.network).__name__,
+            "network": type(self._in_memory).__name__,
             "num_hidden_layers": shape.num_hidden_layers,
             "hidden_size": shape.hidden_size,
             "num_parameters": self.num_parameters,
@@ -152,17 +150,17 @@ class Translator(Loaded):
     @property
     def config(self) -> TransformerConfig | LstmConfig:
         """The shape of the network."""
-        return self.network.config
+        return self._in_memory.config
 
     @property
     def max_length(self) -> int:
         """Tokens of the longest source, its end included."""
-        return self.network.config.max_length
+        return self.config.max_length
 
     @cached_property
     def decoder(self) -> Decoder:
         """The fast path, built when first needed."""
-        return Decoder.of(self.network, **self._place)
+        return Decoder.of(self._in_memory, **self._place)
 
     def tokenize(self, texts: Sequence[str]) -> list[SourceEncoding]:
         """Return the input that the encoder gets for each text, no longer than it takes."""
@@ -324,7 +322,9 @@ def length_warnings(
     return lines
 
 
-def best_targets(network: Network, sources: Sequence[Sequence[int]], *, beam: int) -> list[Sequence[int]]:
+def best_targets(
+    network: TranslatorNetwork, sources: Sequence[Sequence[int]], *, beam: int
+) -> list[Sequence[int]]:
     """Return the best target of each source, in order, to score a model during its training.
 
     A target may be a little more than twice as long as its source: early in training a model hardly ever ends

@@ -8,6 +8,7 @@ from glassbert.errors import ModelError
 from glassbert.interop.bert_config import read_bert_config, write_bert_config
 from glassbert.interop.bert_names import is_buffer, modernise, to_ours, to_theirs
 from glassbert.interop.family import Config, NamedTensors
+from glassbert.interop.on_demand import OnDemand
 from glassbert.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -56,23 +57,23 @@ class BertFamily:
         return is_buffer(name)
 
     def from_file(self, tensors: "Mapping[str, Tensor]", config: ModelConfig) -> NamedTensors:
-        stored: dict[str, Tensor] = {}
+        in_file: dict[str, str] = {}
         num_renamed = 0
-        for old_name, tensor in tensors.items():
+        for old_name in tensors:
             if is_buffer(old_name):
                 continue
             name = modernise(old_name)
             num_renamed += name != old_name and not name.endswith("." + old_name)
-            if name in stored and not stored[name].equal(tensor):
+            if name in in_file and not tensors[in_file[name]].equal(tensors[old_name]):
                 raise ModelError(f"{name} is in the weights twice, with different values")
-            stored[name] = tensor
+            in_file[name] = old_name
         notes: list[str] = []
         if num_renamed:
             notes.append(Sentence("{count} tensors had an older spelling", count=num_renamed))
-        notes += _choose_bias(stored, is_tied=config.encoder.tie_word_embeddings)
-        state = {ours: tensor for name, tensor in stored.items() if (ours := to_ours(name)) is not None}
-        unknown = tuple(name for name in stored if to_ours(name) is None)
-        return NamedTensors(state, unknown, tuple(notes))
+        notes += _choose_bias(tensors, in_file, is_tied=config.encoder.tie_word_embeddings)
+        names = {ours: old for name, old in in_file.items() if (ours := to_ours(name)) is not None}
+        unknown = tuple(name for name in in_file if to_ours(name) is None)
+        return NamedTensors(OnDemand(names, lambda name: tensors[names[name]]), unknown, tuple(notes))
 
     def to_file(self, state: "Mapping[str, Tensor]", config: ModelConfig) -> "dict[str, Tensor]":
         tensors = {to_theirs(name): tensor for name, tensor in state.items()}
@@ -83,13 +84,13 @@ class BertFamily:
         return {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
 
 
-def _choose_bias(stored: "dict[str, Tensor]", *, is_tied: bool) -> list[str]:
-    """Leave one decoder bias in ``stored``: files may hold two, and untied ones use the decoder's own."""
-    decoders_own = stored.pop(_DECODERS_BIAS, None)
+def _choose_bias(tensors: "Mapping[str, Tensor]", in_file: dict[str, str], *, is_tied: bool) -> list[str]:
+    """Leave one decoder bias in ``in_file``: files may hold two, and untied ones use the decoder's own."""
+    decoders_own = in_file.pop(_DECODERS_BIAS, None)
     if decoders_own is None:
         return []
-    differs = _BIAS in stored and not stored[_BIAS].equal(decoders_own)
+    differs = _BIAS in in_file and not tensors[in_file[_BIAS]].equal(tensors[decoders_own])
     if differs and is_tied:
         raise ModelError(f"{_BIAS} and {_DECODERS_BIAS} differ, but tied models have one")
-    stored[_BIAS] = decoders_own
+    in_file[_BIAS] = decoders_own
     return [f"{_BIAS} differs from {_DECODERS_BIAS}, which is the one in use"] if differs else []

@@ -1,6 +1,6 @@
 """From the tensors of a file to a network and back; whatever is missing or unused is reported."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,13 @@ from torch import Tensor
 from glassbert.errors import ModelError, UserError
 from glassbert.interop.family import Config, Family, NamedTensors
 from glassbert.interop.names import nearest
+from glassbert.interop.on_demand import OnDemand
+from glassbert.model.finite import is_finite
 from glassbert.model.init import Network, materialised, tied_names, without_values
 from glassbert.sentence import Sentence
 
+Assemble = Callable[..., Network]
+"""Makes a network of a class, its config, `state` and `seed`, as `materialised` does."""
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
@@ -60,41 +64,46 @@ def build(
     *,
     fresh: Collection[str] = (),
     seed: int = 0,
+    assemble: Assemble = materialised,
 ) -> tuple[Network, LoadReport]:
-    """Make a network of a file's tensors.
+    """Make a network of a file's tensors; each is checked when it is read.
 
     Args:
         folder: Where they are from, for messages.
         fresh: Parts, such as mlm, that start fresh where the file has no tensor of the right shape for them.
         seed: Of the fresh weights.
+        assemble: Reads the tensors and makes the network.
     """
     network_class = family.network_class(config)
     plan = without_values(network_class, config)
     expected = {name: tensor.shape for name, tensor in plan.state_dict().items()}
     spare = [family.to_theirs(name) for name in stored.state if name not in expected]
     spare = sorted([*spare, *stored.unknown])
-    found = {name: tensor for name, tensor in stored.state.items() if name in expected}
     for name, other in tied_names(plan).items():
-        _check_tie(family, name, found.pop(name, None), found.get(other), folder)
+        _check_tie(family, name, other, stored, folder)
         del expected[name]
     optional = {name for name in expected if name.split(".")[0] in fresh}
-    found = {
-        name: tensor
-        for name, tensor in found.items()
-        if name not in optional or tensor.shape == expected[name]
-    }
-    new = sorted(expected.keys() - found.keys())
+    found = [
+        name
+        for name in stored.state
+        if name in expected and (name not in optional or stored.state[name].shape == expected[name])
+    ]
+    new = sorted(expected.keys() - set(found))
     missing = [family.to_theirs(name) for name in expected if name not in found and name not in optional]
     _check_complete(missing, spare, folder, may_hold_more=family.may_hold_more)
-    for name, tensor in found.items():
+
+    def checked(name: str) -> Tensor:
+        tensor = stored.state[name]
         _check_tensor(family.to_theirs(name), tensor, expected[name], folder)
-    state = {name: tensor.to(torch.float32) for name, tensor in found.items()}
-    network = materialised(network_class, config, state=state, seed=seed if new else None)
+        return tensor.to(torch.float32)
+
+    state = OnDemand(dict.fromkeys(found), checked)
+    network = assemble(network_class, config, state=state, seed=seed if new else None)
     report = LoadReport(
         kept=tuple(sorted(map(family.to_theirs, found))),
         new=tuple(map(family.to_theirs, new)),
         unexpected=tuple(spare),
-        dtype=str(next(iter(found.values())).dtype).removeprefix("torch."),
+        dtype=str(stored.state[found[0]].dtype).removeprefix("torch."),
         notes=stored.notes,
     )
     return network.eval(), report
@@ -109,7 +118,7 @@ def tensors_for_file(family: Family[Any], network: Network, dtype: str = "float3
         name: tensor.to(DTYPES[dtype]) for name, tensor in network.state_dict().items() if name not in tied
     }
     for name, tensor in state.items():
-        if not torch.isfinite(tensor).all():
+        if not is_finite(tensor):
             raise UserError(
                 f"{family.to_theirs(name)} holds numbers that {dtype} cannot; store the model as float32 or "
                 "bfloat16"
@@ -117,11 +126,10 @@ def tensors_for_file(family: Family[Any], network: Network, dtype: str = "float3
     return family.to_file(state, network.config)
 
 
-def _check_tie(
-    family: Family[Any], name: str, tensor: Tensor | None, other: Tensor | None, folder: str | Path
-) -> None:
+def _check_tie(family: Family[Any], name: str, other: str, stored: NamedTensors, folder: str | Path) -> None:
     """Refuse a copy of the token embedding that differs from it."""
-    if tensor is not None and other is not None and not tensor.equal(other):
+    state = stored.state
+    if name in state and other in state and not state[name].equal(state[other]):
         raise ModelError(
             f"{folder}: config.json ties {family.to_theirs(name)} to the token embedding, but they differ; "
             "set tie_word_embeddings to false to keep both"
@@ -157,7 +165,7 @@ def _check_tensor(name: str, tensor: Tensor, shape: torch.Size, folder: str | Pa
         )
     if tensor.dtype not in (*DTYPES.values(), torch.float64):
         raise ModelError(f"{folder}: {name} holds {tensor.dtype}; expected one of {', '.join(DTYPES)}")
-    if not torch.isfinite(tensor).all():
+    if not is_finite(tensor):
         raise ModelError(
             Sentence(
                 "{folder}: {name} holds NaN or infinity; the checkpoint is damaged", folder=folder, name=name

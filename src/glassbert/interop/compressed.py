@@ -12,6 +12,7 @@ from torch import Tensor
 
 from glassbert.errors import ModelError
 from glassbert.interop.config_keys import QUANTISATION
+from glassbert.interop.on_demand import OnDemand
 from glassbert.model.quantised import quantised_rows
 from glassbert.typed import shown
 
@@ -74,29 +75,30 @@ def check_description(found: Any, source: str) -> None:
         )
 
 
-def expand(tensors: Mapping[str, Tensor], folder: str) -> dict[str, Tensor]:
-    """Return the numbers that 8-bit weights and their scales represent.
+def expand(tensors: Mapping[str, Tensor], folder: str) -> Mapping[str, Tensor]:
+    """Return the numbers that 8-bit weights and their scales represent, each when it is asked for.
 
     Args:
         folder: Where they are from, for messages.
     """
-    found = {name: tensor for name, tensor in tensors.items() if not is_scale(name)}
-    scales = {name.removesuffix(_SCALE): tensor for name, tensor in tensors.items() if is_scale(name)}
-    for name, tensor in found.items():
-        scale = scales.pop(name, None)
+    for name in tensors:
+        if is_scale(name) and name.removesuffix(_SCALE) not in tensors:
+            raise ModelError(f"{folder}: {name} belongs to no weight; fetch it again")
+
+    def expanded(name: str) -> Tensor:
+        tensor, scale = tensors[name], tensors.get(name + _SCALE)
         if tensor.dtype == torch.int8 and scale is None:
             raise ModelError(f"{folder}: {name} has 8 bits, but {name}{_SCALE} is missing; fetch it again")
         if scale is None:
-            continue
+            return tensor
         if tensor.dtype != torch.int8 or tensor.dim() != 2 or scale.numel() not in (1, len(tensor)):
             raise ModelError(
                 f"{folder}: {name} holds {tensor.dtype} of shape {tuple(tensor.shape)} and its scale "
                 f"{tuple(scale.shape)}; expected torch.int8 and a scale for each row"
             )
-        found[name] = tensor.float() * scale.float().view(-1, 1)
-    if scales:
-        raise ModelError(f"{folder}: {next(iter(scales))}{_SCALE} belongs to no weight; fetch it again")
-    return found
+        return tensor.float().mul_(scale.float().view(-1, 1))
+
+    return OnDemand(dict.fromkeys(name for name in tensors if not is_scale(name)), expanded)
 
 
 def is_scale(name: str) -> bool:

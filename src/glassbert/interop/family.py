@@ -22,7 +22,8 @@ C = TypeVar("C", ModelConfig, TransformerConfig, TransformerConfig | LstmConfig)
 class NamedTensors:
     """The tensors of a weight file under our names."""
 
-    state: "dict[str, Tensor]"
+    state: "Mapping[str, Tensor]"
+    """Read when they are asked for."""
     unknown: tuple[str, ...] = ()
     """Names in the file of tensors that this family does not have."""
     notes: tuple[str, ...] = ()

@@ -12,15 +12,16 @@ import torch
 from glassbert.config import Head, LstmConfig, ModelConfig, ProblemType, TransformerConfig
 from glassbert.errors import ModelError, UserError
 from glassbert.heads import HEADS, PARTS
-from glassbert.interop.build import LoadReport, build, tensors_for_file
+from glassbert.interop.build import Assemble, LoadReport, build, tensors_for_file
 from glassbert.interop.card import model_card
 from glassbert.interop.compress import compressed
 from glassbert.interop.families import check_kind, family_for, family_of
 from glassbert.interop.family import Config, Family, NamedTensors
+from glassbert.interop.on_demand import OnDemand
 from glassbert.interop.stored import StoredModel, find_stored
 from glassbert.interop.weights import WEIGHTS, write_weights
 from glassbert.model.bert import Bert
-from glassbert.model.init import Network
+from glassbert.model.init import Network, materialised
 from glassbert.model.lstm import Lstm
 from glassbert.model.seq2seq import Transformer
 from glassbert.model_names import model_folder
@@ -81,8 +82,12 @@ class ModelFolder(ABC):
         """Return the folder's tokenizer; it must fit the network."""
 
     @abstractmethod
-    def build(self) -> tuple[Network, LoadReport]:
-        """Make the network, ready for inference."""
+    def build(self, *, assemble: Assemble = materialised) -> tuple[Network, LoadReport]:
+        """Make the network, ready for inference.
+
+        Args:
+            assemble: Reads the tensors and makes the network.
+        """
 
     @property
     def config_notes(self) -> tuple[str, ...]:
@@ -123,6 +128,7 @@ class EncoderFolder(ModelFolder):
         problem_type: ProblemType | None = None,
         seed: int = 0,
         changes: Mapping[str, Any] | None = None,
+        assemble: Assemble = materialised,
     ) -> tuple[Bert, LoadReport]:
         """Make the network.
 
@@ -132,16 +138,19 @@ class EncoderFolder(ModelFolder):
             labels: The classes of a classify or tag head; those of the folder's, if not given.
             seed: Of the fresh weights.
             changes: Fields of the encoder's config that replace the folder's, such as its dropout.
+            assemble: Reads the tensors and makes the network.
         """
         config = replace(self.config, encoder=replace(self.config.encoder, **changes or {}))
         wanted = config if head is None else _with_head(config, head, tuple(labels), problem_type)
         stored = self._tensors(config)
         if wanted.labels != config.labels:
             # Weights for other labels are useless, even if there happen to be as many.
-            state = {name: tensor for name, tensor in stored.state.items() if not name.startswith("labels.")}
-            stored = replace(stored, state=state)
+            others = dict.fromkeys(name for name in stored.state if not name.startswith("labels."))
+            stored = replace(stored, state=OnDemand(others, stored.state.__getitem__))
         fresh = PARTS if wanted != config else ()
-        network, report = build(self.family, wanted, stored, self.path, fresh=fresh, seed=seed)
+        network, report = build(
+            self.family, wanted, stored, self.path, fresh=fresh, seed=seed, assemble=assemble
+        )
         return cast(Bert, network), report
 
 
@@ -169,9 +178,14 @@ class TranslatorFolder(ModelFolder):
             )
         return tokenizer
 
-    def build(self) -> tuple[TranslatorNetwork, LoadReport]:
-        """Make the network."""
-        network, report = build(self.family, self.config, self._tensors(self.config), self.path)
+    def build(self, *, assemble: Assemble = materialised) -> tuple[TranslatorNetwork, LoadReport]:
+        """Make the network.
+
+        Args:
+            assemble: Reads the tensors and makes the network.
+        """
+        stored = self._tensors(self.config)
+        network, report = build(self.family, self.config, stored, self.path, assemble=assemble)
         return cast(TranslatorNetwork, network), report
 
 

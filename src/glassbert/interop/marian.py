@@ -14,6 +14,7 @@ from glassbert.errors import ModelError
 from glassbert.interop.family import Config, NamedTensors
 from glassbert.interop.marian_config import is_marian, read_marian_config, write_marian_config
 from glassbert.interop.names import translated
+from glassbert.interop.on_demand import OnDemand
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -85,22 +86,28 @@ class MarianFamily:
     def from_file(self, tensors: "Mapping[str, Tensor]", config: TransformerConfig) -> NamedTensors:
         import torch
 
-        state: dict[str, Tensor] = {}
         unknown: list[str] = []
-        file_names: dict[str, str] = {}
-        # Some files leave out a bias of zeros.
-        for theirs, tensor in {"final_logits_bias": torch.zeros(1, config.vocab_size), **tensors}.items():
+        in_file: dict[str, str | None] = {_BIAS: None}
+        for theirs in tensors:
             name = self.to_ours(theirs)
             if name is None:
                 unknown += [] if self.is_buffer(theirs) else [theirs]
                 continue
-            ordered = _reordered(name, tensor.flatten() if name == _BIAS else tensor, to_marian=False)
-            if name in state and not state[name].equal(ordered):
+            other = in_file.get(name)
+            if other is not None and not tensors[other].equal(tensors[theirs]):
                 raise ModelError(
-                    f"{file_names[name]} and {theirs} differ; only models that share one matrix are supported"
+                    f"{other} and {theirs} differ; only models that share one matrix are supported"
                 )
-            state[name], file_names[name] = ordered, theirs
-        return NamedTensors(state, tuple(unknown))
+            in_file[name] = theirs
+
+        def read(name: str) -> "Tensor":
+            theirs = in_file[name]
+            if theirs is None:  # some files leave out a bias of zeros
+                return torch.zeros(config.vocab_size)
+            tensor = tensors[theirs]
+            return _reordered(name, tensor.flatten() if name == _BIAS else tensor, to_marian=False)
+
+        return NamedTensors(OnDemand(in_file, read), tuple(unknown))
 
     def to_file(self, state: "Mapping[str, Tensor]", config: TransformerConfig) -> "dict[str, Tensor]":
         tensors = {name: _reordered(name, tensor, to_marian=True) for name, tensor in state.items()}

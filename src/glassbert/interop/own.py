@@ -71,7 +71,7 @@ class OwnFamily:
         return False
 
     def from_file(self, tensors: "Mapping[str, Tensor]", config: TranslatorConfig) -> NamedTensors:
-        return NamedTensors(dict(tensors))
+        return NamedTensors(tensors)
 
     def to_file(self, state: "Mapping[str, Tensor]", config: TranslatorConfig) -> "dict[str, Tensor]":
         return dict(state)

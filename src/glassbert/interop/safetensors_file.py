@@ -84,6 +84,9 @@ class SafetensorsFile(Mapping[str, Tensor]):
         self._file.read_into(start, values.numpy().data)
         return values.view(place.dtype).reshape(shape)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._places  # the inherited method would read the tensor
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
 

@@ -12,6 +12,7 @@ from safetensors.torch import load, save_file
 from torch import Tensor
 
 from glassbert.errors import ModelError
+from glassbert.interop.on_demand import OnDemand
 from glassbert.interop.safetensors_file import SafetensorsFile
 from glassbert.storage import is_disk_full, read_json
 from glassbert.typed import shown
@@ -37,15 +38,16 @@ def weight_files(folder: str | Path) -> list[Path]:
     raise ModelError(f"no weights in {folder}; expected {WEIGHTS}, or {INDEX} and its shards")
 
 
-def read_weights(folder: str | Path) -> dict[str, Tensor]:
-    """Return every tensor of a model folder, as stored."""
-    tensors: dict[str, Tensor] = {}
+def read_weights(folder: str | Path) -> Mapping[str, Tensor]:
+    """Return every tensor of a model folder, as stored; each is read when it is asked for."""
+    files: dict[str, SafetensorsFile] = {}
     for path in weight_files(folder):
-        for name, tensor in SafetensorsFile(path).items():
-            if name in tensors:
+        file = SafetensorsFile(path)
+        for name in file:
+            if name in files:
                 raise ModelError(f"{path}: tensor {name} is in another shard too")
-            tensors[name] = tensor
-    return tensors
+            files[name] = file
+    return OnDemand(files, lambda name: files[name][name])
 
 
 def tensors_in(data: bytes, source: str | Path) -> dict[str, Tensor]:

@@ -84,7 +84,7 @@ class Served:
         own: tuple[str, ...] = () if self.task is None else (self.task.name,)
         if getattr(self.task, "takes_any", False):
             own = ("classify", "pair")  # a foreign folder does not say which
-        fills = ("fill",) if self.loaded.network.mlm is not None else ()
+        fills = ("fill",) if self.loaded.fills_masks else ()
         return (*own, *(("embed", *fills) if self.loaded.sentences else (*fills, "embed")))
 
     @property

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ UNRELATED = 0.05
 """Cosine of two matrices below which nothing is left of the old one, however far training went."""
 
 
-def check_movement(model: Loaded, base: Loaded) -> Iterator[Verdict]:
+def check_movement(model: Loaded[Any], base: Loaded[Any]) -> Iterator[Verdict]:
     """Yield how far the tensors of a model are from those of its base."""
     ours, theirs = model.network.state_dict(), base.network.state_dict()
     shared = [name for name in ours if name in theirs and ours[name].shape == theirs[name].shape]
