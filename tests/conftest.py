@@ -22,7 +22,7 @@ from hypothesis import settings  # noqa: E402
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
-LONGEST_FIRST = ("test_docs.py", "test_examples.py", "page", "serve", "cli")
+LONGEST_FIRST = ("test_docs.py", "test_examples.py", "page", "serve", "training", "cli")
 """Files and folders that begin, so that no process is left with them at the end."""
 SHARE_NOTHING = ("test_docs.py", "test_examples.py")
 """Files whose tests may run in different processes."""
@@ -51,6 +51,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _turn(item: pytest.Item) -> int:
     first = item.path.relative_to(Path(__file__).parent).parts[0]
     return LONGEST_FIRST.index(first) if first in LONGEST_FIRST else len(LONGEST_FIRST)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what the run cost: on a busy machine the clock says little."""
+    user_s, system_s, children_user_s, children_system_s, _ = os.times()
+    minutes = (user_s + system_s + children_user_s + children_system_s) / 60
+    terminalreporter.write_line(f"{minutes:.1f} minutes of CPU, those of all processes")
 
 
 @pytest.fixture(scope="session", autouse=True)

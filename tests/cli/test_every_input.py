@@ -75,29 +75,39 @@ def loaded_and_ended(server: Server, **_: Any) -> int:
     return 0
 
 
-def hostile_copies(originals: Path, word: str, place: Path) -> Iterator[tuple[str, Path]]:
-    """Yield each hostile thing in the place of an input: of the file, or of a file in its folder."""
-    for kind, make in HOSTILE.items():
+def hostile_copies(originals: Path, word: str, place: Path, turn: int | None) -> Iterator[tuple[str, Path]]:
+    """Yield each hostile thing in the place of an input: of the file, or of a file in its folder.
+
+    Args:
+        turn: Which file of a folder is first; each thing takes the place of the next. None: of every one.
+    """
+    names = ("config.json", "manifest.json", "model.safetensors", "tokenizer.json")
+    inside = [name for name in names if (originals / word / name).exists()]
+    for number, (kind, make) in enumerate(HOSTILE.items()):
         if not (originals / word).is_dir():
             path = place / kind.replace(" ", "-") / Path(word).name
             path.parent.mkdir()
             make(path)
             yield kind, path
             continue
-        for name in ("config.json", "manifest.json", "model.safetensors", "tokenizer.json"):
-            if (originals / word / name).exists():
-                folder = place / f"{kind.replace(' ', '-')}-{name}"
-                shutil.copytree(originals / word, folder)
-                (folder / name).unlink()
-                make(folder / name)
-                yield f"{name}: {kind}", folder
+        at = 0 if turn is None else (turn + number) % max(1, len(inside))
+        for name in inside if turn is None else inside[at : at + 1]:
+            folder = place / f"{kind.replace(' ', '-')}-{name}"
+            shutil.copytree(originals / word, folder)
+            (folder / name).unlink()
+            make(folder / name)
+            yield f"{name}: {kind}", folder
 
 
+@pytest.mark.parametrize(
+    "is_every_file", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["files in turn", "every file"]
+)
 @pytest.mark.parametrize(("name", "arguments", "word"), FILES, ids=lambda part: str(part)[:30])
 def test_what_cannot_be_read_is_one_line(
     name: str,
     arguments: list[str],
     word: str,
+    is_every_file: bool,
     inputs: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -107,7 +117,8 @@ def test_what_cannot_be_read_is_one_line(
     monkeypatch.setattr(Server, "run", loaded_and_ended)
     monkeypatch.chdir(tmp_path)
     verb = VERBS[name]
-    for number, (kind, path) in enumerate(hostile_copies(inputs, word, tmp_path)):
+    turn = None if is_every_file else FILES.index((name, arguments, word))
+    for number, (kind, path) in enumerate(hostile_copies(inputs, word, tmp_path, turn)):
         given = [
             one.replace(f"@{word}", str(path)) if one.endswith(f"@{word}") else one.replace("@", f"{inputs}/")
             for one in arguments

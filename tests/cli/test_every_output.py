@@ -78,17 +78,21 @@ CASES = [
 ]
 
 
-def attacks(path: Path, links: Path) -> Iterator[Path]:
-    """Yield names of outputs that would harm what is read at ``path``."""
+ENDINGS = {"embed": ".npy", "trace": ".safetensors"}
+OF_PAGES = {"html": ".html", "report": ".html", "plot": ".svg"}
+
+
+def attacks(path: Path, links: Path, ending: str) -> Iterator[Path]:
+    """Yield names of outputs that would harm what is read at ``path``; those of new links have an ending."""
     number = len(os.listdir(links))
     yield path
     yield path.parent
-    (links / f"link-{number}").symlink_to(path)
-    yield links / f"link-{number}"
+    soft, hard = (links / f"{kind}-{number}{ending}" for kind in ("soft", "hard"))
+    soft.symlink_to(path)
+    yield soft
     if path.is_file():
-        for name in (f"hard-{number}", f"hard-{number}.html", f"hard-{number}.npy"):
-            (links / name).hardlink_to(path)
-            yield links / name
+        hard.hardlink_to(path)
+        yield hard
     else:
         yield from (file for file in path.iterdir() if file.is_file())
 
@@ -107,7 +111,7 @@ def test_nothing_that_is_read_is_overwritten_or_deleted(
     given = [word.replace("@", f"{inputs}/") for word in arguments]
     before = tree(inputs)
     for word in verb.reads(arguments):
-        for path in attacks(inputs / word, links):
+        for path in attacks(inputs / word, links, OF_PAGES.get(output, ENDINGS.get(name, ""))):
             code = main(verb.words(given, output, path))
             errors, after = capsys.readouterr().err, tree(inputs)
             assert {name: after.get(name) for name in before} == before, path
@@ -144,7 +148,6 @@ def test_a_folder_with_one_input_in_it_is_not_replaced(
         assert code == (0 if name.startswith("vocab ") and code == 0 else 2), word
 
 
-ENDINGS = {"embed": ".npy", "trace": ".safetensors"}
 SEVERAL = [name for name, verb in VERBS.items() if len(verb.outputs) > 1]
 # Never a real device: a test that fails would replace it.
 PLACES = ["", ".", "/proc/none/x", "a\nb", "x" * 300, "\udcff"]

@@ -45,7 +45,7 @@ def opened(*arguments: str | Path, before: str = "") -> Iterator[str]:
         yield process.stdout.readline().strip()
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
 
 
 def show(tab: Any, address: str, page: str, language: str = "en", **params: object) -> None:

@@ -53,7 +53,7 @@ class Held(Echo):
 
     def run(self, payloads: Sequence[Any]) -> Sequence[Any]:
         self.has_started.set()
-        assert self.may_end.wait(10)
+        assert self.may_end.wait(60)
         return super().run(payloads)
 
 

@@ -23,7 +23,7 @@ class LiveServer:
         )
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
-        assert self.is_bound.wait(20)
+        assert self.is_bound.wait(60)
 
     def _run(self) -> None:
         self.code = self.server.run()
@@ -34,7 +34,7 @@ class LiveServer:
         self.is_bound.set()
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
 
     def send(self, data: bytes) -> bytes:
         """Send bytes on a new connection; return all that comes until the server closes it."""
@@ -54,7 +54,7 @@ class LiveServer:
         loop = self.server.loop
         if loop and self.thread.is_alive():
             loop.call_soon_threadsafe(self.server.end)
-        self.thread.join(20)
+        self.thread.join(60)
         assert not self.thread.is_alive()
 
 

