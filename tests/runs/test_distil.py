@@ -177,6 +177,16 @@ def test_what_cannot_be_distilled_is_refused_before_anything_is_written(given: P
     assert not out.exists()
 
 
+@pytest.mark.parametrize("choice", [{"keep": (0, 4)}, {"keep": (0, 1)}, {"blocks": 4}])
+def test_blocks_that_make_no_student_are_refused_before_the_text_is_read(
+    given: Path, tmp_path: Path, choice: dict[str, Any]
+) -> None:
+    reported: list[str] = []
+    with pytest.raises(UserError):
+        distilled(given, tmp_path / "out", reported, **choice)
+    assert not reported
+
+
 def test_the_command_line_distils(given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changes = [f"--set={name}" for name in ("data.texts=40", "data.held_out=20", "train.steps=2")]
     files = ["--text", str(given / "text.txt"), "--out", str(tmp_path / "out")]

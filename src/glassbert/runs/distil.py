@@ -31,7 +31,14 @@ from glassbert.runs.folder import plain_tables
 from glassbert.runs.recipe import Tables
 from glassbert.runs.run import DevData, Finish, Session, SingleRun
 from glassbert.runs.start import BERT_PRESETS, SIZES, StartModel
-from glassbert.runs.teacher import TEACHER, Teacher, check_vocabulary, remember_blocks, student_of
+from glassbert.runs.teacher import (
+    TEACHER,
+    Teacher,
+    check_vocabulary,
+    number_of_blocks,
+    remember_blocks,
+    student_of,
+)
 from glassbert.storage import read_json, sha256_of, write_json
 from glassbert.tasks.distillation import Distil, ScoredPairs, compared_vectors, pooled_vectors
 from glassbert.tasks.registry import schema_of
@@ -161,6 +168,9 @@ class DistilRecipe:
         """Open the teacher, draw the texts and make the student."""
         teacher = Teacher.of_vectors(self.distil.teacher)
         _check_teacher(teacher)
+        if self.model.preset is None and self.model.start is None:  # before a long text is read
+            depth = teacher.model.config.encoder.num_hidden_layers
+            number_of_blocks(self.distil.keep, self.distil.blocks, depth)
         texts = Texts.of(self.data, teacher.model, self.train.seed, log)
         bert, keep = self._student(teacher, texts.dev, out, log)
         pooling = teacher.model.pooling

@@ -114,14 +114,10 @@ def student_of(
         cost: Returns the loss of an untrained student; for auto.
     """
     num_blocks = network.config.encoder.num_hidden_layers
+    number = number_of_blocks(keep, num_kept, num_blocks)
     if keep != "auto":
-        if num_kept is not None:
-            raise UserError(f"keep={keep} and blocks={num_kept} are both set; leave blocks out")
         chosen = parsed_keep(keep, num_blocks)
-        check_number(len(chosen), num_blocks)
         return with_blocks(network, chosen), chosen
-    number = num_kept or -(-num_blocks // 2)
-    check_number(number, num_blocks)
     before = out / CHOSEN
     if before.is_file():
         found = typed(read_json(before).get("keep"), tuple[int, ...], f"{before}: keep", error=ModelError)
@@ -143,6 +139,18 @@ def student_of(
         f"({costs[chosen]:.4f}), {_shown(worst)} most ({costs[worst]:.4f})"
     )
     return with_blocks(network, chosen), chosen
+
+
+def number_of_blocks(keep: str, num_kept: int | None, num_blocks: int) -> int:
+    """Return how many of ``num_blocks`` a student keeps; a choice that makes no student is refused."""
+    if keep == "auto":
+        number = num_kept or -(-num_blocks // 2)
+    elif num_kept is None:
+        number = len(parsed_keep(keep, num_blocks))
+    else:
+        raise UserError(f"keep={keep} and blocks={num_kept} are both set; leave blocks out")
+    check_number(number, num_blocks)
+    return number
 
 
 def remember_blocks(out: Path, keep: Sequence[int]) -> None:
