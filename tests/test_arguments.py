@@ -15,6 +15,7 @@ from helpers.oracles import make_oracle, save_oracle
 from helpers.sentence_pairs import write_arbitrary_translator
 
 HOSTILE = [None, 5, 1.5, "", object(), [1], {"a": 1}, math.nan, "\ud800", "a\0b", b"bytes", [None], -1]
+HOSTILE += [10**400, np.int64(3), np.array([1, 2]), int]
 FUNCTIONS = [name for name in gb.__all__ if inspect.isfunction(getattr(gb, name))]
 # Networks and batches take tensors, which torch checks; other classes are results, or checked in test_ranges.
 OBJECTS = ("Corpus", "Explanation", "Model", "Tokenizer", "Trace", "Translator", "Vocabulary", "WordVectors")

@@ -3,6 +3,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import pytest
 
 from glassbert.errors import DataError, ModelError, UserError
@@ -147,3 +148,17 @@ def test_what_fits_a_type_fits_it_to_the_bottom() -> None:
         ([1], tuple[int, ...]),
     ):
         assert not fits(value, hint), (value, hint)
+
+
+def test_numbers_of_numpy_become_plain_ones_and_no_number_is_too_large_for_a_message() -> None:
+    for made in (
+        settings_from(Table, {"steps": np.int64(3), "share": np.float32(0.5)}, "table"),
+        Table(steps=np.int64(3), share=np.float32(0.5)),
+    ):
+        assert (made.steps, made.share) == (3, 0.5)
+        assert (type(made.steps), type(made.share)) == (int, float)
+    for value in (10**400, 10**5000):
+        with pytest.raises(UserError, match="expected a number"):
+            settings_from(Table, {"share": value}, "table")
+    with pytest.raises(UserError, match="expected a whole number"):
+        settings_from(Table, {"steps": np.float64(3)}, "table")

@@ -48,6 +48,7 @@ PROCESSES = Range(1, 1024)
 MINUTES = Range(0, 10**7)
 VOCABULARY_SIZE = Range(1, 2**24)
 BEAM = Range(1, 1000)
+STEPS = Range(1, 1000)
 PORT = Range(0, 65_535)
 SECONDS = Range(0, 86_400)
 LENGTH_PENALTY = Range(-100, 100)
@@ -69,6 +70,8 @@ VocabularySize = Annotated[int, VOCABULARY_SIZE]
 """Rows of a table of pieces."""
 Beam = Annotated[int, BEAM]
 """Hypotheses of one sequence."""
+Steps = Annotated[int, STEPS]
+"""Points of an integral; where to take N of them is found with a matrix of N by N."""
 Seed = Annotated[int, SEED]
 """Starts a random sequence."""
 SecondsAboveZero = Annotated[float, Range(0, 86_400, has_low=False)]

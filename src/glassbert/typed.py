@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
+from numbers import Integral, Number, Real
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -115,7 +116,10 @@ def check_fields(settings: Any, table: str = "", *, skip: Collection[str] = ()) 
     prefix = f"{table}." if table else ""
     for name, hint in hints_of(type(settings)).items():
         if _is_bounded(hint) and name not in skip:
-            typed(getattr(settings, name), hint, f"{prefix}{name}")
+            value = getattr(settings, name)
+            found = typed(value, hint, f"{prefix}{name}")
+            if isinstance(value, Number) and not isinstance(value, int | float):  # JSON has no place for it
+                object.__setattr__(settings, name, found)
 
 
 def typed(value: Any, hint: Any, name: str, *, error: type[UserError] = UserError) -> Any:
@@ -174,7 +178,10 @@ def fits(value: Any, hint: Any) -> bool:
 
 def shown(value: Any) -> str:
     """Return a wrong value for a message: on one line, and not too long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # a number of thousands of digits, or a class of somebody else
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text):,} characters)"
 
 
@@ -203,13 +210,21 @@ def _typed_items(
 def _typed_value(value: Any, hint: Any, name: str, error: type[UserError]) -> Any:
     if hint is Any:
         return value
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    if hint in (int, float) and not isinstance(value, bool):  # numpy's numbers too
+        value = _plain_number(value, hint)
     if hint is Path and isinstance(value, str):
         return _typed_path(value, name, error)
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise error(f"{name}={shown(value)}; expected {_NAMES.get(hint, hint.__name__)}")
     return value
+
+
+def _plain_number(value: Any, kind: type[int | float]) -> Any:
+    """Return a number as ``kind``; anything else, and what ``kind`` cannot hold, unchanged."""
+    try:
+        return kind(value) if isinstance(value, Integral if kind is int else Real) else value
+    except OverflowError:
+        return value
 
 
 def _typed_path(value: str, name: str, error: type[UserError]) -> Path:

@@ -12,7 +12,7 @@ from glassbert.errors import GateError, UserError
 from glassbert.inference.questions import Baseline, Method, Unit
 from glassbert.model_names import model_folder
 from glassbert.outputs import HTML, check_files, check_new
-from glassbert.ranges import COUNT, Range
+from glassbert.ranges import COUNT, STEPS
 
 
 @Parameter(name="*")
@@ -30,7 +30,7 @@ class WhyOptions:
     """Judge each token, or whole words."""
     baseline: Baseline = "mask"
     """The text without information: the vector of [MASK] or [PAD], or zeros."""
-    steps: Annotated[int | None, Parameter(validator=Range(1, 100_000))] = None
+    steps: Annotated[int | None, Parameter(validator=STEPS)] = None
     """Gradients to take; as many as it needs when not given."""
     segmenter: str | None = None
     """Of Chinese words: rjieba, jieba, or a file with one word a line."""

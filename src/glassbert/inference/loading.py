@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from glassbert.arguments import checked
+from glassbert.errors import UserError
 from glassbert.inference.devices import Device, PrecisionName
 from glassbert.inference.loaded import InFile, Loaded
 from glassbert.inference.model import Model
@@ -18,6 +19,7 @@ from glassbert.interop.folder import EncoderFolder, ModelFolder, TranslatorFolde
 from glassbert.interop.sentence_transformers import read_sentence_settings
 from glassbert.model.torch_state import with_own_torch_state
 from glassbert.model_names import hub_names
+from glassbert.typed import shown
 
 L = TypeVar("L", bound=Loaded[Any])
 _OPEN: dict[type[Loaded[Any]] | None, Callable[[str | Path], ModelFolder]] = {
@@ -70,6 +72,8 @@ def load(
         online: Fetch a name that is not a folder from the Hugging Face hub; otherwise nothing uses the
             network.
     """
+    if kind not in _OPEN:
+        raise UserError(f"kind={shown(kind)}; expected Model or Translator")
     with hub_names() if online else nullcontext():
         found = _OPEN[kind](name)
     chosen = choose_precision(precision, choose_device(device))

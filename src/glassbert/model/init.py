@@ -15,7 +15,9 @@ from glassbert.model.block import Block
 from glassbert.model.lstm import Lstm
 from glassbert.model.positions import sinusoids, turning
 from glassbert.model.seq2seq import Transformer
+from glassbert.ranges import Seed
 from glassbert.signals import held
+from glassbert.typed import typed
 
 Network = Bert | Transformer | Lstm
 N = TypeVar("N", bound=Network)
@@ -52,7 +54,7 @@ def materialised(
         _check_memory(network)
         network.to_empty(device="cpu")
         network.tie_weights()
-        _initialise(network, torch.Generator().manual_seed(seed))
+        _initialise(network, torch.Generator().manual_seed(typed(seed, Seed, "seed")))
     if state is not None:
         found = network.load_state_dict(dict(state), strict=False, assign=True)
         assert not found.unexpected_keys, f"{network_class.__name__} has no {found.unexpected_keys[0]}"

@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from glassbert.errors import UserError
 from glassbert.glassbox.why.explanation import MAX_GAP, Completeness
 from glassbert.glassbox.why.subject import Subject
 from glassbert.glassbox.why.variants import in_parts, network_of
@@ -20,6 +19,8 @@ from glassbert.inference.model import Model
 from glassbert.inference.questions import Baseline
 from glassbert.model.bert import Bert
 from glassbert.progress import each
+from glassbert.ranges import Steps
+from glassbert.typed import typed
 
 FIRST_STEPS, MAX_STEPS = 32, 512
 """Where the number of steps is not given, it doubles until the parts add up."""
@@ -88,8 +89,7 @@ def integrated_gradients(
     Args:
         steps: Gradients to take; as many as it needs to add up, within limits, when not given.
     """
-    if steps is not None and steps < 1:
-        raise UserError(f"steps={steps}; expected at least 1, such as {FIRST_STEPS}")
+    typed(steps, Steps | None, "steps")
     way = _Way(model, subject, baseline)
     start, score = way.ends()
     number = steps or FIRST_STEPS
