@@ -221,8 +221,9 @@ def _typed_value(value: Any, hint: Any, name: str, error: type[UserError]) -> An
 
 def _plain_number(value: Any, kind: type[int | float]) -> Any:
     """Return a number as ``kind``; anything else, and what ``kind`` cannot hold, unchanged."""
+    is_number = isinstance(value, Integral if kind is int else Real)
     try:
-        return kind(value) if isinstance(value, Integral if kind is int else Real) else value
+        return kind(value) if is_number else value
     except OverflowError:
         return value
 

@@ -175,8 +175,10 @@ def test_asking_leaves_the_model_as_it_was(tmp_path: Path) -> None:
     assert isinstance(one.model.network.encoder.embeddings.token, torch.nn.Embedding)
 
 
-@pytest.mark.parametrize("steps", [0, -3])
-def test_no_steps_are_refused(steps: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("steps", [0, -3, 10**5, 10**400])
+def test_no_steps_and_absurdly_many_are_refused(steps: int, tmp_path: Path) -> None:
     one = explained("classify", tmp_path)
-    with pytest.raises(UserError, match=f"steps={steps}; expected at least 1"):
+    with pytest.raises(
+        UserError, match=r"^steps=.*; expected a whole number of at least 1 and at most 1,000"
+    ):
         one.model.why(one.item, steps=steps)
