@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,7 +48,9 @@ def wait_until_counted(server: ServeProcess) -> None:
     assert server.ask(*EMBED, x_request_id=last)[0] == 200
     server.wait_until(lambda: any(one["id"] == last for one in server.requests()))
     num_logged = sum(one.get("route") == "/embed" for one in server.requests())
-    server.wait_until(lambda: counted(server, 'te_request_count{method="single"}') == num_logged)
+    # Either process may answer: ten times the same number, and both know it, even if one is killed now.
+    name = 'te_request_count{method="single"}'
+    server.wait_until(lambda: all(counted(server, name) == num_logged for _ in range(10)))
 
 
 def memory_of(process: int) -> dict[str, int]:
@@ -83,8 +84,8 @@ def _cpu_ticks(process: int) -> int:
 
 def test_a_killed_process_is_replaced_and_no_counter_falls(server: ServeProcess) -> None:
     wait_until_counted(server)
-    time.sleep(1.2)  # a process that is killed takes with it what it counted in its last second
-    cpu_before = counted(server, "process_cpu_seconds_total")
+    # The least of several is what the survivor knows: the last second of a killed process is lost.
+    cpu_before = min(counted(server, "process_cpu_seconds_total") for _ in range(10))
     victim, survivor = server.children()
     num_ready = len(server.events("ready"))
     os.kill(victim, signal.SIGKILL)
