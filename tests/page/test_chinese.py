@@ -73,7 +73,7 @@ def test_what_is_said_of_the_users_rows_is_chinese(browser: Any, tmp_path: Path)
     with opened(write_small("classify", tmp_path / "model"), "--data", rows) as address:
         assert walk(tab, address) == {}
         show(tab, address, "data", "zh")
-        assert "每条文本得到的标签都是" in tab.wait_for_selector("main .warning").inner_text()
+        assert "每段文本得到的标签都是" in tab.wait_for_selector("main .warning").inner_text()
         tab.close()
 
 
