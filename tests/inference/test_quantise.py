@@ -18,6 +18,7 @@ from glassbert.inference.linear.int8 import Int8Embedding, Int8Linear
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.inference.prepare import choose_precision, prepared
+from glassbert.inference.translator import Translator
 from glassbert.interop.convert import convert
 from glassbert.interop.folder import write_model
 from glassbert.interop.safetensors_file import SafetensorsFile
@@ -236,7 +237,9 @@ def test_the_weights_of_a_folder_are_never_in_memory_together(
     assert most > size / 3
 
 
-def test_what_needs_float32_reads_the_folder_again_even_if_it_was_replaced(tmp_path: Path) -> None:
+def test_float32_weights_are_those_of_the_file_that_was_loaded_even_if_its_folder_was_replaced(
+    tmp_path: Path,
+) -> None:
     network = make()
     folder = written(network, tmp_path / "model")
     model = load(folder, precision="int8")
@@ -254,6 +257,19 @@ def test_what_needs_float32_reads_the_folder_again_even_if_it_was_replaced(tmp_p
         np.asarray(model.in_precision("float32").in_precision("int8").embed("a b c")),
         np.asarray(model.embed("a b c")),
     )
+
+
+def test_what_reads_the_float32_weights_does_not_give_them_its_state_of_torch(tmp_path: Path) -> None:
+    folder = written(small_network("post", vocab_size=320), tmp_path / "model")
+    models = [load(folder, Translator, precision="int8") for _ in range(3)]
+    models[0].translate(["a b"], with_alignment=True)  # without gradients, inside
+    with torch.inference_mode():
+        assert models[1].network
+    with torch.device("meta"):
+        assert models[2].network
+    for model in models:
+        assert "network" in vars(model)
+        assert model.in_precision("float32").trace("a b", grad=True).names
 
 
 def test_weights_stay_with_the_model(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from glassbert.errors import UserError
 from glassbert.inference.devices import Device, Place, PrecisionName
 from glassbert.inference.prepare import choose_device, choose_precision
 from glassbert.model.init import Network, without_values
+from glassbert.model.torch_state import with_own_torch_state
 
 if TYPE_CHECKING:
     from glassbert import Evaluation, Trace
@@ -52,6 +53,7 @@ class Loaded(Generic[N]):
         self._source = network
 
     @cached_property
+    @with_own_torch_state
     def network(self) -> N:
         """The network in float32; one that was loaded in int8 is read again when it is first asked for."""
         return self._source.read() if isinstance(self._source, InFile) else self._source

@@ -1,8 +1,10 @@
+from typing import Any
+
 import pytest
 import torch
 
 from glassbert.errors import ModelError
-from glassbert.inference.linear import int8
+from glassbert.inference.linear import int8, onednn
 from glassbert.inference.linear.int8 import InputForm, Int8Embedding, Int8Linear, smoothing_of
 from glassbert.model.linear import ACTIVATIONS, Linear
 from glassbert.model.quantised import quantised_rows
@@ -15,10 +17,14 @@ def layer(inputs: int = 24, outputs: int = 40, *, has_bias: bool = True) -> Line
     return Linear(inputs, outputs, bias=has_bias).eval()
 
 
-def test_the_check_takes_none_of_the_random_numbers_of_its_caller() -> None:
+@pytest.mark.parametrize("check", [int8.is_available, onednn.plain_is_faster])
+def test_a_check_of_the_machine_leaves_the_random_numbers_of_all_threads_alone(
+    check: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = torch.get_rng_state()
-    int8.is_available.cache_clear()
-    assert int8.is_available()
+    monkeypatch.setattr(torch, "set_rng_state", None)  # another thread may have taken some meanwhile
+    check.cache_clear()
+    check()
     assert torch.equal(torch.get_rng_state(), before)
 
 

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from glassbert.model.linear import IN_PLACE, Linear
 from glassbert.model.quantised import SMALLEST, quantised_rows
-from glassbert.model.torch_state import own_generator
 
 LARGEST_WEIGHT = 63
 LARGEST_INPUT = 127
@@ -172,8 +171,7 @@ def is_available() -> bool:
         return False
     weight = torch.full((32, 64), float(LARGEST_WEIGHT))
     try:
-        with own_generator():
-            plain = Linear(64, 32, bias=False)
+        plain = Linear(64, 32, bias=False, device="meta")
         plain.weight = nn.Parameter(weight)
         found = Int8Linear(plain, InputForm(lowest=0.0))(torch.full((3, 64), 255.0))
     except (AttributeError, NotImplementedError, RuntimeError):  # a build of torch without oneDNN's integers

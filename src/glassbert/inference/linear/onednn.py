@@ -7,8 +7,8 @@ from time import perf_counter
 import torch
 from torch import Tensor, nn
 
+from glassbert.model.init import initialise_evenly
 from glassbert.model.linear import IN_PLACE, Linear
-from glassbert.model.torch_state import own_generator
 
 # oneDNN lays weights out for an expected number of rows; any other number works too.
 EXPECTED_ROWS = 2048
@@ -72,9 +72,10 @@ def is_faster(device: torch.device, *, has_long_batches: bool) -> bool:
 @torch.inference_mode()
 def plain_is_faster() -> bool:
     """Return whether torch's own layer clearly takes less time here; measured once, in some milliseconds."""
-    with own_generator():
-        plain = Linear(_TIMED_INPUTS, _TIMED_OUTPUTS).eval()
-        x = torch.randn(_TIMED_ROWS, _TIMED_INPUTS)
+    generator = torch.Generator().manual_seed(0)
+    plain = Linear(_TIMED_INPUTS, _TIMED_OUTPUTS, device="meta").to_empty(device="cpu").eval()
+    initialise_evenly(plain, generator)
+    x = torch.randn(_TIMED_ROWS, _TIMED_INPUTS, generator=generator)
     layers: tuple[Callable[..., Tensor], ...] = (plain, OneDnnLinear(plain))
     times: list[list[float]] = [[], []]
     for _ in range(1 + _TIMED_ROUNDS):  # in turns, so that other load on the machine affects both
