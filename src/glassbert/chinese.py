@@ -52,7 +52,7 @@ CHINESE: Mapping[str, str] = {
     ),
     "add tokenizer_config.json if it is wrong": "如果不对，请补上 tokenizer_config.json",
     "takes {max_length} tokens, the position table has {num_positions}": (
-        "分词器最多给出 {max_length} 个 token，位置表只有 {num_positions} 行"
+        "tokenizer 最多给出 {max_length} 个 token，位置表只有 {num_positions} 行"
     ),
     "texts are cut at the table's length": "文本会按位置表的长度截断",
     "{num_pieces:,} pieces for {num_rows:,} rows": "{num_pieces:,} 个词片对应 {num_rows:,} 行",
