@@ -117,7 +117,7 @@ def _layer_norm(width: int) -> dict[Language, str]:
         "every position of every text: their count does not depend on the length.",
         "zh": "LayerNorm 的参数乘在哪里："
         f"一个 token 的向量有 {width} 个特征，均值和标准差只在它自己的这 {width} 个值上计算，"
-        "与其他 token 无关，也与 batch 无关；先减均值，再除以标准差。"
+        "与其他 token 无关，也与同批的其他文本无关；先减均值，再除以标准差。"
         "然后第 j 个特征乘以 gamma[j]，再加上 beta[j]。"
         f"所以每个特征各有一个 gamma 和一个 beta，共 2 x {width} = {2 * width:,} 个数；"
         "所有文本的所有位置共用这一组数，因此参数量与序列长度无关。",
@@ -129,7 +129,7 @@ def _tie(layer: str, matrix: str, count: int) -> dict[Language, str]:
         "en": f"The {layer} uses the token embedding's matrix, {count:,} numbers, which is counted "
         f"once, with the embeddings; the {layer.split()[-1]} itself only has one bias per piece of the "
         "vocabulary.",
-        "zh": f"{matrix}就是词嵌入矩阵（{count:,} 个数），只在嵌入层计一次；"
+        "zh": f"{matrix}就是 token 嵌入矩阵（{count:,} 个数），只在嵌入层计一次；"
         "这一层自己的参数只有偏置，词表中每个词片一个。",
     }
 
@@ -138,7 +138,8 @@ def _vocabulary(size: int) -> dict[Language, str]:
     return {
         "en": f"A preset is counted with {size:,} pieces; training learns vocabulary.size of them, "
         "and the token embedding and the output grow with them.",
-        "zh": f"预设按 {size:,} 个词片计；训练时词表大小由 vocabulary.size 决定，词嵌入和输出层随之变化。",
+        "zh": f"预设按 {size:,} 个词片计；训练时词表大小由 vocabulary.size 决定，"
+        "token 嵌入和输出层随之变化。",
     }
 
 
@@ -149,7 +150,7 @@ _POSITIONS: dict[Language, str] = {
 
 _SHARED: dict[Language, str] = {
     "en": "Source and target share one vocabulary and one token embedding, which is counted once.",
-    "zh": "源语言和目标语言共用一个词表和一个词嵌入矩阵，只计一次。",
+    "zh": "原文和译文共用一个词表和一个 token 嵌入矩阵，只计一次。",
 }
 
 _GATES: dict[Language, str] = {
@@ -162,7 +163,7 @@ _GATES: dict[Language, str] = {
 
 _NO_COSTS: dict[Language, str] = {
     "en": "Operations and activation memory are not given for translators: they depend on two lengths.",
-    "zh": "翻译模型不给出运算量和激活内存：它们取决于源和目标两个长度。",
+    "zh": "翻译模型不给出运算量和激活内存：它们取决于原文和译文两个长度。",
 }
 
 _OPERATIONS: dict[Language, str] = {

@@ -177,7 +177,7 @@ BOTTLENECK_MEANING = Words(
     "All three learn to write their source again, by teacher forcing. The LSTM without attention has one "
     "vector for the whole source: it manages short ones and fails where the vector is too small or training "
     "too short. With attention every source word can be looked at when it is needed, in an LSTM too.",
-    "三者都用 teacher forcing 学习把原文再写一遍。没有注意力的 LSTM 只有一个向量装整个原文：短的可以，"
+    "三者都用教师强制学习把原文再写一遍。没有注意力的 LSTM 只有一个向量装整个原文：短的可以，"
     "向量装不下或训练不够时就不行。有注意力时，需要哪个词就看哪个词，LSTM 也一样。",
 )
 
@@ -235,7 +235,7 @@ RECALL_MEANING = Words(
     "source, and it can learn to: its gates let one word pass unchanged. Before training the influence of a "
     "far word does fade (`lab recurrence`), and what one vector cannot keep is every word of a long source "
     "(`lab bottleneck`).",
-    "要写出原文正中的那个词；它只可能是四个词之一，瞎猜的准确率是 0.25。注意力一步就看到它。"
+    "要写出原文正中的那个词；它只可能是四个词之一，随机猜的准确率是 0.25。注意力一步就看到它。"
     "双向的 LSTM 要带着它走过半个原文，这是学得会的：门可以让一个词原样通过。"
     "训练之前，远处的词的影响确实会衰减（`lab recurrence`）；"
     "一个向量装不下的，是长原文里的每一个词（`lab bottleneck`）。",

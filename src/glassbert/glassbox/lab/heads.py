@@ -101,9 +101,9 @@ def _distance_table(trained: list[float], fresh: Estimate) -> Table:
     )
     title = Words(
         "How far apart two heads look: 0 the same, 1 nothing in common",
-        "两个头看得多不同：0 相同，1 毫无交集",
+        "两个头看的相差多少：0 完全相同，1 毫无交集",
     )
-    return Table(title, (Words("heads of", "头所在"), Words("distance", "距离")), rows, digits=3)
+    return Table(title, (Words("heads of", "哪里的头"), Words("distance", "距离")), rows, digits=3)
 
 
 def _apart(trained: list[float], fresh: Estimate) -> Claim:

@@ -271,13 +271,13 @@ def run_pairs(settings: PairsSettings) -> Report:
             "一半的句对里 B 与 A 主题相同。没有 NSP 的网络同样读两句话；表中是它们的关系有多少自己到达 "
             "[CLS]，NSP 增加了什么、代价多少。",
         ),
-        tables=(_table(found, Words("objective", "目标"), PAIR_MEASURES),),
+        tables=(_table(found, Words("objective", "训练目标"), PAIR_MEASURES),),
         plots=(_plot(found, "relation", PAIR_MEASURES["relation"]),),
         claims=(
             Claim(
                 notes("1.3"),
                 Words("A model can learn whether B belongs to A.", "模型能学会 B 是否属于 A。"),
-                Words("NSP accuracy {}, guessing has 0.5", "NSP 准确率 {}，瞎猜是 0.5").format(learned),
+                Words("NSP accuracy {}, guessing has 0.5", "NSP 准确率 {}，随机猜是 0.5").format(learned),
                 learned.above(0.5),
             ),
             Claim(

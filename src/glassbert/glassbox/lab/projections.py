@@ -127,11 +127,14 @@ def tables_and_plots(
     ), plots
 
 
-def same_or_better(found: Found, name: str, base: str, tasks: tuple[TaskName, ...]) -> tuple[str, Verdict]:
+def same_or_better(found: Found, name: str, base: str, tasks: tuple[TaskName, ...]) -> tuple[Words, Verdict]:
     """Return each task's difference from ``base``, and whether ``name`` is as good on all of them."""
     gaps = {task: differences(accuracies(found, name, task), accuracies(found, base, task)) for task in tasks}
     verdicts = [gap.above(-NEAR) for gap in gaps.values()]
-    words = "; ".join(f"{task_name(task).en} {gap}" for task, gap in gaps.items())
+    words = Words(
+        "; ".join(f"{task_name(task).en} {gap}" for task, gap in gaps.items()),
+        "；".join(f"{task_name(task).zh} {gap}" for task, gap in gaps.items()),
+    )
     if "does not hold" in verdicts:
         return words, "does not hold"
     return words, "unclear" if "unclear" in verdicts else "holds"
@@ -145,7 +148,7 @@ def run_projections(settings: ProjectionsSettings) -> Report:
     for name, words in PROJECTIONS.items():
         if name != "qkv":
             gaps, decided = same_or_better(found, name, "qkv", settings.tasks)
-            statement = Words("{} does as well as (Q, K, V).", "{} 与 (Q, K, V) 一样好。").format(words)
+            statement = Words("{} does as well as (Q, K, V).", "“{}”与 (Q, K, V) 一样好。").format(words)
             claims.append(
                 Claim(
                     notes("7.1"),

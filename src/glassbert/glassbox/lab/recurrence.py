@@ -103,7 +103,7 @@ def run_recurrence(settings: RecurrenceSettings) -> Report:
         Words("network", "网络"),
         Words("parameters", "参数"),
         Words("length", "长度"),
-        Words("dependent steps", "相互等待的步数"),
+        Words("dependent steps", "串行步数"),
         Words("ms to learn from a pair", "学习一对的毫秒数"),
         Words("log10 of the middle's influence", "log10 中间词的影响"),
     )
@@ -138,7 +138,7 @@ RECURRENCE_MEANING = Words(
     "the length; a Transformer's do not. What a word in the middle of the source can do to the first word "
     "written fades with the distance in an LSTM without attention; attention reaches every word in one "
     "step, in an LSTM too.",
-    "循环网络要等前一个 token 算完才能算下一个，相互等待的步数随长度增长；Transformer 不会。"
+    "循环网络要等前一个 token 算完才能算下一个，串行步数随长度增长；Transformer 不会。"
     "原文中间的词对写出的第一个词的影响，在没有注意力的 LSTM 里随距离衰减；有了注意力，一步就到，LSTM "
     "也一样。",
 )
@@ -167,7 +167,7 @@ def _time_claims(
             ),
             Words(
                 "dependent steps at {} and {} tokens: LSTM {} and {}, Transformer {} and {}",
-                "{} 和 {} 个 token 时相互等待的步数：LSTM {} 和 {}，Transformer {} 和 {}",
+                "{} 和 {} 个 token 时的串行步数：LSTM {} 和 {}，Transformer {} 和 {}",
             ).format(shortest, longest, *steps["lstm"], *steps["transformer"]),
             verdict(
                 steps["transformer"][0] == steps["transformer"][1] and steps["lstm"][0] < steps["lstm"][1]
@@ -220,7 +220,7 @@ EXPERIMENTS = {
         theory=Words(
             "h(t) needs h(t-1): n tokens take n dependent steps, and what a token does passes through every "
             "step between. Attention is a sum over all tokens: one step, at any distance.",
-            "h(t) 需要 h(t-1)：n 个 token 要 n 个相互等待的步骤，一个 token 的作用要穿过中间的每一步。"
+            "h(t) 需要 h(t-1)：n 个 token 要 n 个串行步，一个 token 的作用要穿过中间的每一步。"
             "注意力是对所有 token 求和：任何距离都只要一步。",
         ),
         settings=RecurrenceSettings,

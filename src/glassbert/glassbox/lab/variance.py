@@ -149,7 +149,7 @@ def _random_table(raw: dict[int, list[Scores]], scaled: dict[int, list[Scores]])
         Words("scaled", "缩放后"),
         Words("largest probability", "最大概率"),
         Words("scaled", "缩放后"),
-        Words("norm of softmax's Jacobian", "softmax 雅可比的范数"),
+        Words("norm of softmax's Jacobian", "softmax 雅可比矩阵的范数"),
         Words("scaled", "缩放后"),
     )
     return Table(Words("Random vectors", "随机向量"), columns, rows, digits=3)
@@ -181,7 +181,7 @@ def _model_table(inside: Inside, found: list[BlockScores]) -> Table:
         Words("scaled", "缩放后"),
         Words("largest probability, unscaled", "最大概率，未缩放"),
         Words("scaled", "缩放后"),
-        Words("Jacobian, unscaled", "雅可比范数，未缩放"),
+        Words("Jacobian, unscaled", "雅可比矩阵的范数，未缩放"),
         Words("scaled", "缩放后"),
     )
     return Table(Words("The model's own queries and keys", "模型自己的 q 和 k"), columns, rows, digits=3)
@@ -206,7 +206,7 @@ def _plots(raw: dict[int, list[Scores]], scaled: dict[int, list[Scores]]) -> tup
 
     return (
         both("top", Words("largest probability", "最大概率")),
-        both("slope", Words("norm of softmax's Jacobian", "softmax 雅可比的范数")),
+        both("slope", Words("norm of softmax's Jacobian", "softmax 雅可比矩阵的范数")),
     )
 
 
@@ -243,7 +243,7 @@ def _random_claims(raw: dict[int, list[Scores]], scaled: dict[int, list[Scores]]
             ),
             Words(
                 "norm of the Jacobian at d_k = {}: scaled minus unscaled {}",
-                "d_k = {} 时雅可比的范数：缩放减未缩放 {}",
+                "d_k = {} 时雅可比矩阵的范数：缩放减未缩放 {}",
             ).format(largest, gain),
             gain.above(0.0),
         ),
