@@ -149,11 +149,19 @@ def test_the_wait_of_large_requests_counts_the_small_ones_that_will_come_first()
     queue.submit(ticket(ECHO, *["x"] * 10, tokens=1))
     with pytest.raises(Overloaded) as refused:
         queue.submit(ticket(ECHO, *["y"] * 10, tokens=1, patience_s=0.2))
-    assert refused.value.wait_s == pytest.approx(
-        0.4
-    )  # every fourth batch: 0.1 s of work takes four times that
+    # Every fourth batch is theirs: 0.1 s of work takes four times that.
+    assert refused.value.wait_s == pytest.approx(0.4)
     queue.clock.now += 100
     queue.submit(ticket(ECHO, *["y"] * 10, tokens=1, patience_s=0.2))
+
+
+def test_large_requests_of_before_come_before_no_other() -> None:
+    queue = make_queue(speed=100, budget=10)
+    for _ in range(100):  # 10 seconds of nothing but large requests
+        queue.submit(ticket(ECHO, *["x"] * 10, tokens=1))
+        list(all_batches(queue))
+    queue.submit(ticket(ECHO, *["x"] * 10, tokens=1))
+    queue.submit(ticket(ECHO, *["y"] * 10, tokens=1, patience_s=0.3))
 
 
 def test_a_new_client_is_accepted_though_another_has_filled_the_queue() -> None:
