@@ -221,6 +221,8 @@ def test_an_experiment_that_trains_gives_estimates_plots_and_claims(name: str) -
     assert any(isinstance(cell, Estimate) for cell in result.tables[0].rows[0])
     assert result.plots
     assert result.claims
+    english = [toy.name.en for toy in TOYS.values()]
+    assert not [claim.found.zh for claim in result.claims if any(name in claim.found.zh for name in english)]
 
 
 @pytest.mark.parametrize("name", ["order", "pairs"])

@@ -224,7 +224,7 @@ def run_recall(settings: RecallSettings) -> Report:
         ),
     )
     return found.report(
-        Words("Accuracy of the recall by length", "回忆的准确率与长度"), RECALL_MEANING, claims
+        Words("Accuracy of the recall by length", "找回的准确率与长度"), RECALL_MEANING, claims
     )
 
 

@@ -34,7 +34,7 @@ CATALOGUE = {
         "real_model",
         Words(
             "What does one unit of a model's feed-forward layer compute?",
-            "模型前馈层的一个单元算了什么？",
+            "模型前馈网络的一个单元算了什么？",
         ),
     ),
     "cell": Entry(
