@@ -27,6 +27,7 @@ def server(folder: Path) -> Iterator[ServeProcess]:
     assert one.ask("/livez")[0] == 200  # long before torch is there
     assert one.ask("/readyz")[0] == 503
     one.wait_for("ready", 2)
+    one.wait_until(lambda: len(one.children()) == 2)  # the one that answered until then has ended
     yield one
     assert one.stop() == 0
     assert "Traceback" not in "".join(one.lines)
