@@ -1,4 +1,4 @@
-"""The Python door: which names are public, that they take any path, that examples need no others."""
+"""The Python door: which names are public, what paths they take and refuse, that examples need no others."""
 
 import ast
 import inspect
@@ -11,6 +11,7 @@ import pytest
 
 import glassbert
 import glassbert as gb
+from glassbert.errors import UserError
 from helpers.oracles import make_oracle, save_oracle
 from helpers.sentence_pairs import sentence_pairs, write_arbitrary_translator, write_tsv
 
@@ -207,6 +208,41 @@ def test_a_path_may_be_a_str_or_a_path(
     name: str, kind: Callable[[Path], Any], inputs: Path, tmp_path: Path
 ) -> None:
     CALLS[name](lambda name: kind((tmp_path if name.startswith("new") else inputs) / name))
+
+
+WRITING = [
+    name for name, call in CALLS.items() if any(str(c).startswith("new") for c in call.__code__.co_consts)
+]
+IMPOSSIBLE = ["is a file", "lies below a file", "is a link to nowhere"]
+
+
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+@pytest.mark.parametrize("name", WRITING)
+def test_an_output_where_none_can_be_is_refused_in_one_line_and_nothing_is_touched(
+    name: str, what: str, inputs: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("mine")
+
+    def at(name: str) -> Path:
+        if not name.startswith("new"):
+            return inputs / name
+        path = tmp_path / name
+        if what == "is a file":
+            path.write_text("mine")
+        elif what == "is a link to nowhere" and not path.is_symlink():
+            path.symlink_to(tmp_path / "nowhere")
+        return tmp_path / "file" / name if what == "lies below a file" else path
+
+    try:
+        CALLS[name](at)
+    except UserError as error:
+        message = str(error)
+    else:
+        message = "written through the link"
+        assert (tmp_path / "nowhere").exists(), f"it wrote where its output {what}"
+    assert len(message.splitlines()) == 1
+    files = [path for path in tmp_path.iterdir() if path.exists() and path.resolve().name != "nowhere"]
+    assert {path.read_text() for path in files if path.suffix != ".json"} == {"mine"}
 
 
 def callables() -> Iterator[tuple[str, Callable[..., Any]]]:

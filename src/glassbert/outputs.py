@@ -88,6 +88,8 @@ def check_folder(out: str | Path, reads: Paths = (), *, is_replaced: bool = True
     _check_place(out)
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; name a folder to write to")
+    if not is_replaced and out.is_symlink() and not out.exists():
+        raise UserError(f"{out} is a link to nowhere; create {os.readlink(out)}, or name another folder")
     whole = real_path(out)
     if is_replaced and Path.cwd().is_relative_to(whole):
         raise UserError(f"{out} is or contains the current folder, which would be replaced; name another one")
@@ -102,7 +104,6 @@ def check_files(files: Paths, reads: Paths = ()) -> None:
     """Refuse output files that cannot be created, name the same file twice, or are inputs, also by links."""
     reads, seen = list(reads), set[Path]()
     for file in map(Path, files):
-        _check_place(file)
         check_replaceable(file)
         if real_path(file) in seen:
             raise UserError(f"{file} would be written twice; name a file for each output")
@@ -133,6 +134,7 @@ def check_new(file: str | Path, kind: Kind | None = None, *, overwrite: bool = F
 def check_replaceable(file: str | Path) -> None:
     """Refuse to write a file where a folder, a pipe or a device is: a rename would replace them."""
     file = Path(file)
+    _check_place(file)
     if file.is_dir():
         raise UserError(f"{file} is a folder; name a file to write to")
     with suppress(FileNotFoundError):

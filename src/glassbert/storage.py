@@ -71,6 +71,7 @@ def parents_of(path: Path) -> Iterator[None]:
 @contextmanager
 def new_files(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Yield an empty folder to write into; its files move into ``folder`` when all of them are complete."""
+    check_folder(folder, is_replaced=False)
     aside = _aside(folder / "files", "part")
     with parents_of(aside):
         try:

@@ -1,8 +1,11 @@
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import glassbert as gb
 from glassbert.data.corpus.build import build_corpus
 from glassbert.errors import UserError
 from glassbert.runs.api import finetune_homes, pretrain, pretrain_homes, train, translate_homes
@@ -145,3 +148,19 @@ def test_no_name_means_two_settings(task: str, monkeypatch: pytest.MonkeyPatch) 
     else:
         finetune_homes(task)
     assert len(seen) == len(set(seen)) > 20
+
+
+@pytest.mark.parametrize(
+    ("key", "start"),
+    [
+        ("data.train", lambda path, out: gb.train("classify", model="demo", train=path, out=out)),
+        ("data.text", lambda path, out: gb.distil("demo", text=path, out=out, model="demo")),
+    ],
+)
+def test_a_file_name_that_a_recipe_cannot_hold_is_refused_before_the_file_is_read(
+    key: str, start: Callable[[Path, Path], Any], tmp_path: Path
+) -> None:
+    name = tmp_path / os.fsdecode(b"\xff.csv")  # there is no such file, which would be the next complaint
+    with pytest.raises(UserError, match=rf"{key} holds a name that is not UTF-8.*; rename the file"):
+        start(name, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -37,15 +37,16 @@ def write_recipe(tables: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the tables as TOML; None is left out."""
     lines: list[str] = []
     for name, table in tables.items():
-        lines += [
-            f"[{name}]",
-            *(f"{key} = {_toml(value)}" for key, value in table.items() if value is not None),
-            "",
-        ]
-    text = "\n".join(lines)
-    if not is_text(text):
-        raise UserError("a name in the recipe is not UTF-8, which TOML cannot hold; rename the file")
-    return text
+        lines.append(f"[{name}]")
+        for key, value in table.items():
+            if value is not None:
+                lines.append(f"{key} = {_toml(value)}")
+                if not is_text(lines[-1]):
+                    raise UserError(
+                        f"{name}.{key} holds a name that is not UTF-8, as TOML must be; rename the file"
+                    )
+        lines.append("")
+    return "\n".join(lines)
 
 
 def set_value(tables: Tables, key: str, value: Any, *, shown: str) -> None:

@@ -13,7 +13,7 @@ from glassbert.messages import Log, say_nothing
 from glassbert.model.torch_state import own_generator, with_own_torch_state
 from glassbert.outputs import check_folder
 from glassbert.runs.folder import check_data, forget_run, lock_run, open_run
-from glassbert.runs.recipe import Tables
+from glassbert.runs.recipe import Tables, write_recipe
 from glassbert.training.checkpoint import full_disk_reported
 from glassbert.training.loop import TrainResult, train
 from glassbert.training.processes import choose_device, is_main_process
@@ -133,6 +133,7 @@ def carry_out(recipe: Recipe, out: Path, *, log: Log, on_status: OnStatus | None
     if not is_main_process():  # torchrun calls this in every process
         log, on_status = say_nothing, None
     check_folder(out, recipe.reads(), is_replaced=False)
+    write_recipe(recipe.tables())  # what it cannot hold is refused before data is read
     is_new = not out.exists()
     prepared = recipe.prepare(out, log)
     choose_device(prepared.settings.device)
