@@ -237,6 +237,7 @@ def test_bytes_that_are_no_pages_are_refused(tmp_path: Path) -> None:
             list(pages(file, 0, file.size + (number % 50 == 0)))
     for data in (
         b"\x1c" * 100,
+        b"\x19" * 5_000,
         b"\x19\xff" + b"\xff" * 20,
         b"\x15" + b"\xff" * 40,
         b"\x15\x01\x15\x01\x15\x01\x00",

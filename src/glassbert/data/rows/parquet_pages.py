@@ -12,9 +12,9 @@ from typing import Any
 from glassbert.open_files import PartsFile
 
 _FIRST_BYTES = 1 << 10
-_MOST_BYTES = 1 << 24
+_MAX_BYTES = 1 << 24
 """A header holds the least and the greatest value of its page; pyarrow reads no longer one."""
-_MOST_DEPTH = 8
+_MAX_DEPTH = 8
 # The types of values; a map is in no header.
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 7, 8, 12
 _INTEGERS, _LISTS = (4, 5, 6), (9, 10)
@@ -60,7 +60,7 @@ def _header(file: PartsFile, start: int, end: int) -> tuple[dict[int, Any], int]
         try:
             return reader.struct(), reader.at
         except IndexError:  # it is longer
-            if num_bytes > min(_MOST_BYTES, end - start):
+            if num_bytes > min(_MAX_BYTES, end - start):
                 raise NoPages(f"the header of the page at byte {start:,} has no end") from None
             num_bytes *= 8
 
@@ -82,8 +82,6 @@ class _Reader:
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
         """Return the fields of a struct by their numbers; only numbers and structs in it are kept."""
-        if depth > _MOST_DEPTH:
-            raise NoPages("headers within headers")
         fields: dict[int, Any] = {}
         number = 0
         while kind := self._byte():
@@ -92,6 +90,8 @@ class _Reader:
         return fields
 
     def _value(self, kind: int, depth: int) -> Any:
+        if depth > _MAX_DEPTH:
+            raise NoPages("headers within headers")
         if kind in (_TRUE, _FALSE):
             return kind == _TRUE
         if kind == _BYTE:
