@@ -141,6 +141,7 @@ def test_a_small_request_for_a_huge_answer_is_refused(
     for path, body, status, where in (
         ("fill/fill-mask", {"inputs": "[MASK] [MASK]", "parameters": {"top_k": 31}}, 422, "$.inputs[0]: 62"),
         ("fill/tasks/fill", {"inputs": ["[MASK]"] * 4, "top": 20}, 422, "$.inputs[3]: 80"),
+        ("fill/tasks/fill", {"inputs": ["[MASK]", "a"], "top": 31}, 422, "$.inputs[1]: the text has no"),
         ("answer/question-answering", {"inputs": [answer], "parameters": {"top_k": 61}}, 422, "61 cand"),
         ("fill/embed_all", {"inputs": ["a", "b c"]}, 413, "$.inputs[1]: more than 192 numbers"),
     ):

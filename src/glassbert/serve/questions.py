@@ -62,11 +62,15 @@ class _Limits(ABC):
         self.served, self.settings = served, settings
         self.on_long = on_long or settings.on_long
         self.field = field
+        self._size = 0
+        """Of the answer so far: numbers, or candidates."""
 
     def parts(self, items: Sequence[Any], first: int) -> list[Part]:
+        before = self._size
         try:
             return self._parts(items, first)
         except UserError as error:
+            self._size = before  # the items that did not fail are counted again
             if len(items) > 1:  # one of them failed: find it, so that the message names it
                 return [
                     part for number, item in enumerate(items) for part in self.parts([item], first + number)
@@ -116,7 +120,6 @@ class EmbedQuestion(_Limits):
         self.keep: Keep = keep
         self.every_token = every_token
         self.group = served.tokens_group if every_token else served.embed_group
-        self._num_values = 0
         self.has_windows = self.on_long == "window" and not every_token
 
     def _parts(self, items: Sequence[str | Ids], first: int) -> list[Part]:
@@ -160,8 +163,8 @@ class EmbedQuestion(_Limits):
         return self._of([ids[start:stop] for start, stop in found], is_cut=False)
 
     def _check_size(self, num_tokens: int, index: int) -> None:
-        self._num_values += num_tokens * self.served.model.config.encoder.hidden_size
-        if self._num_values > MAX_VALUES:
+        self._size += num_tokens * self.served.model.config.encoder.hidden_size
+        if self._size > MAX_VALUES:
             message = f"more than {MAX_VALUES:,} numbers in the answer so far; send fewer texts at once"
             raise Problem(413, "Validation", message, self.where(index))
 
@@ -301,7 +304,6 @@ class FillQuestion(_Limits):
             if target not in ids:
                 raise invalid("not a piece of the vocabulary", f"$.parameters.targets[{number}]")
         self.targets = tuple(ids[target] for target in targets)
-        self._num_candidates = 0
 
     def _parts(self, items: Sequence[str], first: int) -> list[Part]:
         return [self._part(item, first + number) for number, item in enumerate(items)]
@@ -310,8 +312,8 @@ class FillQuestion(_Limits):
         self.check_characters(text, index)
         (encoding,) = self.served.model.tokenize([text])
         places = self.served.model.mask_places(text, encoding)
-        self._num_candidates += self.top * len(places)
-        check_candidates(self._num_candidates, self.where(index))
+        self._size += self.top * len(places)
+        check_candidates(self._size, self.where(index))
         if self.on_long == "error" and encoding.truncated:
             raise self.too_long(index, self.served.model.max_length)
         masked = runner.Masked(encoding.ids, encoding.segments, tuple(places), self.top, self.targets)
