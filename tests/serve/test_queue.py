@@ -131,6 +131,15 @@ def test_a_small_request_is_refused_early_even_if_it_could_wait() -> None:
         queue.submit(ticket(ECHO, "y"))
 
 
+def test_a_burst_after_a_pause_may_wait_however_long_the_pause_was() -> None:
+    queue = make_queue(speed=100, max_wait_s=0.5)
+    assert queue.take(0) is None
+    queue.clock.now += 10
+    queue.submit(ticket(ECHO, "x", tokens=30))
+    assert payloads(queue.take(0)) == ["x"]
+    queue.submit(ticket(ECHO, "y"))  # it waits 0.3 seconds
+
+
 def test_a_large_request_may_wait_as_long_as_it_says_or_works() -> None:
     queue = make_queue(speed=100, max_wait_s=0.5)
     queue.submit(ticket(ECHO, *["x"] * 10, tokens=20))  # 2 seconds

@@ -168,7 +168,7 @@ class Queue:
         # Small requests, then large ones: by client, in the order of their turns.
         self._rings: tuple[dict[Hashable, _Lane], dict[Hashable, _Lane]] = ({}, {})
         self._empty_at = [0.0, 0.0]
-        """When a compute thread last found nothing in each of them."""
+        """When a compute thread last had nothing to take from each of them."""
         self._num_small_batches = 0
         self._small_load = Load()
         self._running: set[Batch] = set()
@@ -195,7 +195,10 @@ class Queue:
             now = self.clock()
             ticket.submitted_at = now
             ticket.expires_at = now + self._patience(tokens, ticket.patience_s)
-            lane = self._rings[not ticket.is_interactive].setdefault(ticket.client, _Lane())
+            ring = self._rings[not ticket.is_interactive]
+            if not ring and len(self._running) < self.num_workers:  # an idle thread is waiting for it
+                self._empty_at[not ticket.is_interactive] = now
+            lane = ring.setdefault(ticket.client, _Lane())
             lane.units.extend(ticket.units)
             lane.tokens.update(tokens)
             self._changed.notify_all()
