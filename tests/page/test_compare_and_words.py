@@ -2,6 +2,7 @@
 
 import io
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -140,6 +141,17 @@ def test_chinese_characters_come_as_words(page: PageClient) -> None:
     names = [one["name"] for one in words]
     assert names[:5] == ["[CLS]", "我", "喜欢", "北京大学", "[MASK]"]
     assert sorted(place for one in words for place in one["tokens"]) == list(range(20))
+
+
+def test_a_reader_learns_in_both_languages_that_words_could_not_be_found(
+    page: PageClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rjieba", None)
+    found = page.get(f"api/trace/{page.trace('我喜欢北京[MASK]。')}/words").json()
+    assert {"喜", "欢"} <= {one["name"] for one in found["words"]}
+    (note,) = found["notes"]
+    assert note["en"].startswith("no rjieba")
+    assert note["zh"].startswith("没有安装 rjieba")
 
 
 def test_a_trace_is_shared_as_one_page_of_at_most_five_megabytes(page: PageClient) -> None:

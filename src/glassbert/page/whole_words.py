@@ -5,6 +5,7 @@ from typing import Any
 from glassbert.glassbox.trace.trace import Trace
 from glassbert.glassbox.why.explanation import Place
 from glassbert.glassbox.why.tokens import Token, grouped
+from glassbert.sentence import in_both
 from glassbert.text.vocabulary import is_reserved
 
 
@@ -21,4 +22,7 @@ def words_of(trace: Trace) -> dict[str, Any]:
     taken = {member for group in groups for member in group.members}
     alone = [(place, tokens[place].piece, (place,)) for place in range(len(tokens)) if place not in taken]
     found = sorted([*alone, *((group.members[0], group.name, group.members) for group in groups)])
-    return {"words": [{"name": name, "tokens": members} for _, name, members in found], "notes": notes}
+    return {
+        "words": [{"name": name, "tokens": members} for _, name, members in found],
+        "notes": [in_both(note) for note in notes],
+    }

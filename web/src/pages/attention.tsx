@@ -11,6 +11,7 @@ import { useTensors } from "../ui/load";
 import { Matrix } from "../ui/matrix";
 import { Picker } from "../ui/picker";
 import { Sum } from "../ui/sum";
+import { said, type Words } from "../ui/words";
 
 const STAGES = ["raw", "scores", "masked", "probs"] as const;
 /** Who asks and who is looked at: the text itself, the translation so far, or the text from the translation. */
@@ -73,7 +74,7 @@ export function Attention() {
           </p>
           {byWords && <p class="hint">{t("attention.words_hint")}</p>}
           {words?.notes.map((note) => (
-            <p class="warning">{note}</p>
+            <p class="warning">{said(note)}</p>
           ))}
           {matrix && byWords && words && <ByWords matrix={matrix} words={words.words} title={name} />}
           {matrix && !byWords && (
@@ -108,11 +109,16 @@ interface Word {
   tokens: number[];
 }
 
+interface WholeWords {
+  words: Word[];
+  notes: (Words | string)[];
+}
+
 /** Ask which tokens make up the words of a text. */
-function useWords(id: string | null): { words: Word[]; notes: string[] } | null {
-  const [words, setWords] = useState<{ words: Word[]; notes: string[] } | null>(null);
+function useWords(id: string | null): WholeWords | null {
+  const [words, setWords] = useState<WholeWords | null>(null);
   useEffect(() => {
-    if (id) attempt(getJson<{ words: Word[]; notes: string[] }>(`trace/${id}/words`)).then(setWords);
+    if (id) attempt(getJson<WholeWords>(`trace/${id}/words`)).then(setWords);
     else setWords(null);
   }, [id]);
   return words;
