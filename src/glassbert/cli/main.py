@@ -37,7 +37,7 @@ def _run_verb(argv: list[str] | None) -> int:
 
     try:
         code = build_app().meta(argv, exit_on_error=False, print_error=False)
-        sys.stdout.flush()  # before this point a closed pipe is not an error
+        sys.stdout.flush()  # inside the try: Python itself would complain of a closed pipe when it exits
     except cyclopts.CycloptsError as error:
         return _fail(" ".join(str(error).split()), EXIT_USAGE)
     except UserError as error:

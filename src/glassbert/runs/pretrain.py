@@ -171,9 +171,8 @@ def make_batches(recipe: PretrainRecipe, corpus: Corpus, objective: Objective) -
     if not recipe.data.phases:
         batches = CorpusBatches(corpus, objective, batch_tokens=train.batch_tokens, seed=train.seed)
         if train.minutes is not None:
-            batches.batch(
-                0
-            )  # fail now, not in the run: an objective that changes must know where the run ends
+            # Fail now, not in the run: an objective that changes must know where the run ends.
+            batches.batch(0)
         return batches
     if train.steps is None:
         raise UserError("data.phases are shares of a run of known length; set train.steps")

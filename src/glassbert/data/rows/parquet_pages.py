@@ -13,7 +13,7 @@ from glassbert.open_files import PartsFile
 
 _FIRST_BYTES = 1 << 10
 _MAX_BYTES = 1 << 24
-"""A header holds the least and the greatest value of its page; pyarrow reads no longer one."""
+"""A header holds the least and the greatest value of its page; pyarrow refuses longer ones."""
 _MAX_DEPTH = 8
 # The types of values; a map is in no header.
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 7, 8, 12
