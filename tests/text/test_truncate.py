@@ -2,7 +2,6 @@ from itertools import product
 
 import pytest
 
-from glassbert.errors import UserError
 from glassbert.text.truncate import cut_spans, kept_spans, share_room
 
 
@@ -65,8 +64,3 @@ def test_kept_and_cut_pieces_together_are_all_pieces() -> None:
         assert sorted(numbers) == list(range(num_pieces))
         assert sum(stop - start for start, stop in kept) == min(room, num_pieces)
         assert all(start < stop for start, stop in cut)
-
-
-def test_an_unknown_way_to_keep_is_refused() -> None:
-    with pytest.raises(UserError, match=r"keep='middle'; expected one of head, tail, head\+tail"):
-        kept_spans(5, 3, "middle")

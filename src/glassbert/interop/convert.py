@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from glassbert.arguments import checked
 from glassbert.errors import ModelError, UserError
@@ -71,8 +71,6 @@ def convert(
 
 
 def _check_form(to: str, dtype: str | None) -> None:
-    if to not in get_args(Form):
-        raise UserError(f"to={to!r}; expected one of {', '.join(get_args(Form))}")
     if to != "hf" and dtype is not None:
         raise UserError(f"dtype={dtype!r} is for plain folders and CTranslate2; {to} has its own")
     if dtype == "int8":

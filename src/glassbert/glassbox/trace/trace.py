@@ -17,7 +17,6 @@ from glassbert.glassbox.trace.page import fragment, page
 from glassbert.glassbox.trace.record import GRAD
 from glassbert.glassbox.trace.storage import Array, Slot, StoredTensors, TensorFile
 from glassbert.glassbox.trace.subject import Reading, Weights, no_such_name
-from glassbert.glassbox.trace.words import WORDS
 from glassbert.outputs import GENERATOR, HTML, JSON, TRACE, check_new
 from glassbert.parsing import FormatError, json_text, parse_json
 from glassbert.sentence import Language
@@ -176,8 +175,6 @@ class Trace:
             language: Of the page: en or zh.
             overwrite: Replace a file that exists.
         """
-        if language not in WORDS:
-            raise UserError(f"language={language!r}; expected one of {', '.join(WORDS)}")
         check_new(path, HTML, overwrite=overwrite)
         write_atomically(Path(path), page(self, language).encode("utf-8"))
 

@@ -14,7 +14,7 @@ from glassbert.data.rows.schema import Item
 from glassbert.errors import UserError
 from glassbert.glassbox.why.ablation import lens, occlusion, without_heads, without_layers
 from glassbert.glassbox.why.attention import CAUTION, rollout
-from glassbert.glassbox.why.explanation import Completeness, Explanation, Part, check_choice
+from glassbert.glassbox.why.explanation import Completeness, Explanation, Part
 from glassbert.glassbox.why.gradients import integrated_gradients
 from glassbert.glassbox.why.nearest import neighbouring_rows, neighbours_of_tokens
 from glassbert.glassbox.why.subject import Subject
@@ -73,9 +73,6 @@ def why(
     top: int = 10,
 ) -> Explanation:
     """Return why a model gives its answer to an item; see `Model.why`."""
-    check_choice("method", method, Method)
-    check_choice("unit", unit, Unit)
-    check_choice("baseline", baseline, Baseline)
     if top < 1:
         raise UserError(f"top={top}; expected at least 1")
     model.refuse_int8("an explanation")

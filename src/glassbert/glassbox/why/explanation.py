@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from glassbert.arguments import checked_methods
-from glassbert.errors import GateError, UserError
+from glassbert.errors import GateError
 from glassbert.inference.model import Candidate
 from glassbert.inference.questions import Baseline, Method
 from glassbert.interop.names import nearest
@@ -156,13 +156,6 @@ class Explanation:
         from glassbert.glassbox.why.page import frame
 
         return frame(self)
-
-
-def check_choice(name: str, given: object, known: object) -> None:
-    """Refuse a value that is not one of a Literal's; name the nearest."""
-    choices = [str(one) for one in get_args(known)]
-    if given not in choices:
-        raise UserError(f"{name}={given!r}; expected one of {', '.join(choices)}{guess(str(given), choices)}")
 
 
 def guess(given: str, known: Sequence[str]) -> str:

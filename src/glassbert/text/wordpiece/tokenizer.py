@@ -17,7 +17,7 @@ from glassbert.errors import UserError
 from glassbert.storage import new_folder
 from glassbert.text.portions import PORTION_CHARACTERS, grouped, portions
 from glassbert.text.tokenizer import check_ids, for_engine
-from glassbert.text.truncate import Keep, Range, check_keep, cut_spans, kept_spans, share_room
+from glassbert.text.truncate import Keep, Range, cut_spans, kept_spans, share_room
 from glassbert.text.vocabulary import CLS, SEP, SPECIALS, UNK, Vocabulary
 from glassbert.text.wordpiece.folder import read_folder, write_folder
 from glassbert.text.wordpiece.settings import DEFAULT_MAX_LENGTH, MAX_CHARACTERS_PER_WORD, TokenizerSettings
@@ -200,7 +200,6 @@ class Tokenizer:
         parse_specials: bool = True,
     ) -> list[Encoding]:
         """Return the model input for each text, or for each text with its pair; see `encode`."""
-        check_keep(keep)
         room = self._room(2 if pairs is None else 3, max_length)
         firsts = self._stream_pieces(texts, parse_specials)
         if pairs is None:
