@@ -47,6 +47,19 @@ def test_transformers_computes_the_same() -> None:
     assert (found.nsp - wanted.seq_relationship_logits).abs().max() < 1e-5
 
 
+def test_its_card_tells_its_shape() -> None:
+    card = " ".join((model_folder("demo") / "README.md").read_text(encoding="utf-8").split())
+    shape = load("demo").config.encoder
+    for words in (
+        f"{shape.num_hidden_layers} blocks of {shape.hidden_size} features",
+        f"{shape.num_attention_heads} heads",
+        f"{shape.vocab_size:,} pieces",
+        f"texts of up to {shape.max_position_embeddings} tokens",
+        f"{glassbert.params('demo').total / 1e6:.1f} million parameters",
+    ):
+        assert words in card
+
+
 def test_its_card_tells_of_the_run_that_it_came_from() -> None:
     card = (model_folder("demo") / "README.md").read_text(encoding="utf-8")
     recipe = read_json(model_folder("demo") / "run.json")["recipe"]

@@ -87,7 +87,7 @@ EXPECTED = {
     ],
     "11_page": [
         "they diverge at emb.token",
-        "enc.3.out 0.5144",
+        "enc.out   0.5144",
         "nearest to the: a 0.5998, an 0.4625, its 0.4595",
         "one HTML file of at most 5 MB: True",
     ],

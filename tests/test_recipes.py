@@ -24,7 +24,8 @@ def test_every_recipe_belongs_to_one_kind_of_run() -> None:
 @pytest.mark.parametrize("path", PRETRAINING, ids=lambda path: path.stem)
 def test_a_recipe_has_only_known_settings_that_fit_together(path: Path) -> None:
     recipe = PretrainRecipe.of(read_recipe(path, ["data.corpus=corpus"]))
-    if recipe.model.preset in ("tiny", "mini"):  # the large ones would only take time
+    # Large ones would only take time, and the model that another run starts from is not here.
+    if recipe.model.preset in ("tiny", "mini") and recipe.model.start is None:
         assert make_model(recipe, 100).config.encoder.max_position_embeddings >= recipe.objective.max_length
     assert recipe.train.batch_tokens >= recipe.objective.max_length
     assert PretrainRecipe.of(recipe.tables()) == recipe

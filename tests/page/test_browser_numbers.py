@@ -1,6 +1,7 @@
 """Every digit of the newer pages on screen, in both languages, against float64 NumPy; copied Python runs."""
 
 from collections.abc import Iterator
+from itertools import product
 from math import isclose
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import glassbert as gb
 from glassbert.model_names import model_folder
 from glassbert.page.examples import MASKED
+from glassbert.storage import read_json
 from helpers.browsing import (
     LANGUAGES,
     TEXT,
@@ -42,6 +44,8 @@ from helpers.small_served import write_small
 from page.conftest import PageClient
 
 pytestmark = needs_browser
+CONFIG = read_json(model_folder("demo") / "config.json")
+LAYERS, HEADS = range(CONFIG["num_hidden_layers"]), range(CONFIG["num_attention_heads"])
 OTHER = "The dog [MASK] on the mat."
 TOKEN = 3
 """Where the [MASK] is."""
@@ -66,7 +70,7 @@ def test_copied_python_computes_every_kind_of_figure(
     steps = [
         step
         for step in answer["graph"]
-        if step["formula"] and not step["name"].startswith(("enc.2", "enc.3"))
+        if step["formula"] and not step["name"].startswith(tuple(f"enc.{layer}." for layer in LAYERS[2:]))
     ]
     num_run = 0
     for step in steps:
@@ -124,7 +128,7 @@ def test_every_digit_of_the_first_minute_is_right(
 ) -> None:
     size = len(exact["emb.sum"])
     show(tab, address, "start", language, step=0)
-    last = exact["enc.3.attn.probs"][0].mean(axis=0)[TOKEN]
+    last = exact[f"enc.{LAYERS[-1]}.attn.probs"][0].mean(axis=0)[TOKEN]
     assert misprints(numbers(tab, "[data-tour=looked] small"), last, places=3) == []
     check_answers(tab, exact)
     show(tab, address, "start", language, step=1)
@@ -356,7 +360,7 @@ def test_every_digit_of_the_first_sentence_is_right(tab: Any, address: str, lang
                 assert misprints(row, expected[:count], scale[:count]) == [], name
                 num_compared += count
     assert num_compared >= len(ids) * 8 * 40
-    for layer, head in ((layer, head) for layer in range(4) for head in range(4)):
+    for layer, head in product(LAYERS, HEADS):
         turn(tab, f"#/attention?layer={layer}&head={head}")
         tab.click("figure.matrix button")  # numbers instead of colours
         name = f"enc.{layer}.attn.probs"
@@ -383,7 +387,7 @@ def test_every_reason_on_screen_is_right(tab: Any, address: str, language: str) 
     assert misprints(numbers(tab, ".worth .score"), expected, largest) == []
     assert misprints(tab.inner_text(".total").split()[-1:], score(ids), largest) == []
     flow = np.eye(len(ids))
-    for layer in range(4):
+    for layer in LAYERS:
         shares = exact[f"enc.{layer}.attn.probs"][0].mean(axis=0)
         flow = (shares / 2 + np.eye(len(ids)) / 2) @ flow
     assert misprints(numbers(tab, ".looked .score"), flow[place], scale_of_shares(flow[place], largest)) == []

@@ -56,8 +56,14 @@ def test_a_saved_model_is_what_its_run_says_whatever_its_heads() -> None:
 def test_a_run_of_an_older_version_has_the_defaults_of_what_it_does_not_say() -> None:
     found = settings_of_run(run(name="sop", max_length=64, mask={"mask_prob": 0.9}), config("pretraining"))
     assert found == ObjectiveSettings(name="sop", max_length=64, mask=Masking(mask_prob=0.9))
-    demo = settings_of_run(EncoderFolder.open("demo").run, config("pretraining"))
-    assert demo == ObjectiveSettings(name="mlm+nsp", max_length=512)
+
+
+def test_the_default_model_is_measured_with_the_objective_of_its_run() -> None:
+    of_run = EncoderFolder.open("demo").run
+    found = settings_of_run(of_run, config("pretraining"))
+    told = of_run["recipe"]["objective"]
+    assert (found.name, found.max_length) == (told["name"], told["max_length"])
+    assert found.mask.select_prob == told["mask"]["select_prob"]
 
 
 @pytest.mark.parametrize("content", [{}, {"recipe": {"task": {}}}])
