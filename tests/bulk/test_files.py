@@ -302,3 +302,12 @@ def test_results_of_another_job_are_never_mixed(bert: Path, classifier: Path, tm
         gb.embed_files(classifier, folder, out)
     with pytest.raises(gb.UserError, match="differs in: verb"):
         gb.predict_files(classifier, folder, out)
+
+
+def test_a_job_that_was_refused_at_its_start_leaves_its_folder_to_the_next(
+    classifier: Path, tmp_path: Path
+) -> None:
+    folder, out = write_many(tmp_path / "in", 1, 1), tmp_path / "out"
+    with pytest.raises(gb.UserError, match="no threshold for an accuracy of 0.9"):
+        gb.predict_files(classifier, folder, out, accuracy=0.9)
+    assert gb.predict_files(classifier, folder, out).rows == 1

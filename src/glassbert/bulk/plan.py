@@ -166,11 +166,16 @@ def _check_same(out: Path, identity: dict[str, Any]) -> None:
         changed = [key for key in {**before, **identity} if before.get(key) != identity.get(key)]
     except (FormatError, ModelError, KeyError, TypeError, AttributeError):
         raise UserError(f"{out / MANIFEST} is not ours, or is damaged; name another folder") from None
-    if changed:
+    if changed and _has_results(out):
         raise UserError(
             f"{out} holds results of another job (it differs in: {', '.join(changed)}); name another folder, "
             "or remove this one"
         )
+
+
+def _has_results(out: Path) -> bool:
+    """Return whether anything was done in a folder; a job that was refused at its start leaves nothing."""
+    return any(path.is_file() and path != out / MANIFEST for path in out.rglob("*"))
 
 
 def _sweep(out: Path) -> None:
