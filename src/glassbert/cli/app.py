@@ -3,6 +3,7 @@
 Verbs import torch inside their bodies, so that `--help` stays instant.
 """
 
+import sys
 from typing import Annotated
 
 import cyclopts
@@ -32,6 +33,9 @@ from glassbert.cli import (
 )
 from glassbert.model_names import hub_names
 from glassbert.version import __version__
+
+
+ONLINE = "--online"
 
 
 def build_app() -> cyclopts.App:
@@ -69,6 +73,15 @@ def build_app() -> cyclopts.App:
     return app
 
 
+def run_verb(argv: list[str] | None) -> object:
+    """Run the verb that the words of a command line name."""
+    app, words = build_app(), sys.argv[1:] if argv is None else argv
+    # The app with the common options reads those of the verb twice, which takes as long as all else here.
+    has_common = any(word.startswith(ONLINE) for word in words)
+    with hub_names(allowed=False):
+        return (app.meta if has_common else app)(words, exit_on_error=False, print_error=False)
+
+
 def _add_common_options(app: cyclopts.App) -> None:
     """Let ``app.meta`` run any verb with the options that all of them have."""
     app.meta.group_parameters = cyclopts.Group("With every verb")
@@ -77,7 +90,7 @@ def _add_common_options(app: cyclopts.App) -> None:
     @app.meta.default
     def launch(
         *words: Annotated[str, cyclopts.Parameter(show=False, allow_leading_hyphen=True)],
-        online: Annotated[bool, cyclopts.Parameter(show_default=False)] = False,
+        online: Annotated[bool, cyclopts.Parameter(name=ONLINE, show_default=False)] = False,
     ) -> int | None:
         """Run a verb.
 

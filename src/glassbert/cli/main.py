@@ -31,12 +31,12 @@ def _run_verb(argv: list[str] | None) -> int:
         return _fail("the current folder was removed; change to another one", EXIT_USAGE)
     import cyclopts
 
-    from glassbert.cli.app import build_app
+    from glassbert.cli.app import run_verb
     from glassbert.errors import UserError
     from glassbert.storage import is_disk_full
 
     try:
-        code = build_app().meta(argv, exit_on_error=False, print_error=False)
+        code = run_verb(argv)
         sys.stdout.flush()  # inside the try: Python itself would complain of a closed pipe when it exits
     except cyclopts.CycloptsError as error:
         return _fail(" ".join(str(error).split()), EXIT_USAGE)
