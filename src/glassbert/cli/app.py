@@ -34,7 +34,6 @@ from glassbert.cli import (
 from glassbert.model_names import hub_names
 from glassbert.version import __version__
 
-
 ONLINE = "--online"
 
 
