@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,14 +17,19 @@ from glassbert.data.rows.read import read_examples
 from glassbert.errors import DataError, UserError
 from glassbert.tasks.registry import TASKS, schema_of
 from glassbert.tasks.tag.rows import TAG
-from helpers import longer_task
+from helpers import longer_task, own_objective
 from helpers.longer_task import BLOCKS, ENTRY, SIDES, Sides, Verdict
 from helpers.small_model import small_folder
 
 ROOT = Path(__file__).parent.parent
 SOURCE = Path(gb.__file__).parent
 ROW = re.compile(r"^\| (an? [^|]+?) \|([^|]*)\|([^|]*)\|", re.MULTILINE)
-MOST_FILES = {"a task": 5, "a format of labelled files": 2, "a head with a new part": 3}
+MOST_FILES = {
+    "a task": 5,
+    "a format of labelled files": 2,
+    "a head with a new part": 3,
+    "an objective of pre-training": 4,
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -80,9 +86,11 @@ def test_a_row_of_any_format_becomes_an_example_of_the_new_task(given: Path, tmp
         read_examples(schema, tmp_path / "bad.jsonl")
 
 
-def test_an_extension_needs_nothing_from_inside_the_package() -> None:
-    tree = ast.parse(Path(longer_task.__file__).read_text(encoding="utf-8"))
+@pytest.mark.parametrize("extension", [longer_task, own_objective])
+def test_an_extension_needs_nothing_from_inside_the_package(extension: ModuleType) -> None:
+    tree = ast.parse(Path(str(extension.__file__)).read_text(encoding="utf-8"))
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     assert {name for name in modules if name and name.startswith("glassbert")} == {
         "glassbert",
         "glassbert.extension",

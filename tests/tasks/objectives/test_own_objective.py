@@ -1,114 +1,37 @@
-"""An objective that the package does not know: it is added here, trained, resumed and measured.
-
-It detects replaced tokens, which asks for most of what an objective can have: a second model that is saved
-too, a head that is thrown away, a loss over all tokens, a mask rate that falls, a setting of its own.
-"""
+"""An objective that the package does not know: it is added from outside, trained, resumed and measured."""
 
 import signal
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
 
-from glassbert.config import ModelConfig
+import glassbert as gb
 from glassbert.data.corpus.build import build_corpus
 from glassbert.data.corpus.reader import Corpus
-from glassbert.data.pretraining.batches import Labels, PretrainBatch
-from glassbert.data.pretraining.examples import Singles
-from glassbert.data.pretraining.masking import Masking
-from glassbert.data.pretraining.packing import Moment, Packing
+from glassbert.data.pretraining.packing import Moment
 from glassbert.errors import ModelError, UserError
 from glassbert.inference.loading import load
 from glassbert.inference.model import Model
 from glassbert.interop.convert import convert
 from glassbert.interop.extend import extend_vocabulary
-from glassbert.model.bert import Bert
 from glassbert.runs.pretrain import PretrainRecipe
 from glassbert.runs.run import carry_out
+from glassbert.tasks.objectives import registry
 from glassbert.tasks.objectives.folders import saved_network
-from glassbert.tasks.objectives.masked import MaskedTokens
-from glassbert.tasks.objectives.objective import Objective
-from glassbert.tasks.objectives.parts import Ids, ObjectiveSettings, Part, PretrainNetwork, states_at
 from glassbert.tasks.objectives.registry import OBJECTIVES, make_objective, settings_of_run
 from glassbert.text.vocabulary import SPECIALS, Vocabulary
 from glassbert.text.wordpiece.tokenizer import Tokenizer
+from helpers.own_objective import Detection, Generated
 
 WORDS = ("the", "a", "cat", "dog", "bird", "sat", "ran", "flew", "home", "away", ".")
-
-
-@dataclass(frozen=True, kw_only=True)
-class DetectionSettings(ObjectiveSettings):
-    """The `[objective]` table."""
-
-    last_select_prob: float = 0.1
-    """The mask rate at the end of the run."""
-
-
-class Detected(Part):
-    """Tell for each token whether it was replaced."""
-
-    name = "rtd"
-    weight = 50.0
-    share_read = 1.0
-
-    def label(self, ids: Ids, packing: Packing, moment: Moment) -> tuple[Ids, Labels | None]:
-        return ids, Labels(ids, np.arange(len(ids)))  # what stood there, before the next part hides some
-
-    def sums(self, network: "DetectionNetwork", hidden: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        logits = network.detector(hidden).squeeze(1)
-        loss = F.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")
-        return {"rtd_loss": loss, "rtd_accuracy": ((logits > 0) == labels).sum()}
-
-
-class Generated(MaskedTokens):
-    """Fill the hidden places; the mask rate falls in the course of the run."""
-
-    heads = ()
-
-    def masking(self, moment: Moment) -> Masking:
-        first, last = self.settings.mask.select_prob, self.settings.last_select_prob
-        return replace(self.settings.mask, select_prob=first + (last - first) * moment.share_done)
-
-
-class DetectionNetwork(PretrainNetwork):
-    """A small generator, the model, and a head on it."""
-
-    def __init__(self, bert: Bert, parts: Sequence[Part]) -> None:
-        super().__init__(bert, parts)
-        shape = bert.config.encoder
-        small = replace(shape, num_hidden_layers=1, intermediate_size=shape.hidden_size)
-        self.generator = Bert(ModelConfig(encoder=small, head="mlm", has_pooler=False))
-        self.detector = nn.Linear(shape.hidden_size, 1)
-
-    def forward(self, batch: PretrainBatch) -> dict[str, Tensor]:
-        detected, generated = self.parts
-        original, hidden_tokens = batch.labels["rtd"].values, batch.labels["mlm"]
-        [states] = states_at(self.generator.encoder, batch, [hidden_tokens.places])
-        sums = generated.sums(PretrainNetwork(self.generator, ()), states, torch.tensor(hidden_tokens.values))
-        ids = original.copy()
-        ids[hidden_tokens.places] = self.generator.mlm(states).argmax(dim=1).numpy()
-        [states] = states_at(self.bert.encoder, replace(batch, ids=ids), [batch.labels["rtd"].places])
-        return {**detected.sums(self, states, torch.tensor(ids != original)), **sums}
-
-
-class Detection(Objective):
-    """Detect replaced tokens."""
-
-    arrangement = Singles()
-    part_types = (Detected, Generated)
-    settings_type = DetectionSettings
-    network_type = DetectionNetwork
 
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A corpus on disk; the objective is known for as long as the test lasts."""
-    monkeypatch.setitem(OBJECTIVES, "rtd", Detection)
+    monkeypatch.setattr(registry, "OBJECTIVES", dict(OBJECTIVES))
+    gb.register_objective("detection", Detection)
     text = "".join(f"the {a} {b} {c} .\n" for a in WORDS[2:5] for b in WORDS[5:8] for c in WORDS[8:10])
     (tmp_path / "text.txt").write_text(f"{text}\n{text}" * 3)
     tokenizer = Tokenizer(Vocabulary((*SPECIALS, *WORDS)), max_length=32)
@@ -123,7 +46,7 @@ def recipe(corpus: Path, **changes: object) -> PretrainRecipe:
         {
             "data": {"corpus": str(corpus), "held_out": str(corpus), "held_out_tokens": 500},
             "model": {"preset": "tiny", "max_position_embeddings": 32, **sizes},
-            "objective": {"name": "rtd", "max_length": 32, "last_select_prob": 0.05},
+            "objective": {"name": "detection", "max_length": 32, "last_select_prob": 0.05},
             "train": train | (changes or {"steps": 10}),
         }
     )
@@ -164,7 +87,7 @@ def test_a_saved_model_is_measured_as_in_its_run(corpus: Path, tmp_path: Path) -
     with torch.no_grad():
         assert objective.measure(network, batches) == result.metrics
     assert isinstance(load(tmp_path / "run" / "last" / "generator"), Model)
-    with pytest.raises(ModelError, match="rtd has weights beside those of the model"):
+    with pytest.raises(ModelError, match="detection has weights beside those of the model"):
         saved_network(objective, model.network, None)
 
 
