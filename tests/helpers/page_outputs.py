@@ -3,7 +3,8 @@
     PYTHONPATH=tests python -m helpers.page_outputs [PAGE...]
 
 A page is a README or a chapter, named by its stem (`README`, `06-tasks`). Lines that `...` replaces stay
-left out. Blocks that still show their output are not touched. The prose around it is yours to read again.
+left out, and a number that was shown with fewer decimals than it has keeps them. Blocks that still show their
+output are not touched. The prose around it is yours to read again.
 """
 
 import difflib
@@ -17,7 +18,8 @@ from helpers.pages import PAGES, Step, TrainedBefore, difference, execute, is_sa
 
 ELLIPSIS = "..."
 _COMMENT = re.compile(r"(?<=# -> ).*")
-_DIGITS = re.compile(r"\d+")
+_NUMBER = re.compile(r"-?\d[\d.,]*(?:e[-+]\d+)?")
+_DECIMAL = re.compile(r"-?\d+\.\d+\b(?!e)")
 
 
 def main(names: Sequence[str]) -> None:
@@ -87,24 +89,48 @@ def refreshed(shown: list[str], output: list[str]) -> list[str]:
         else:
             runs[-1].append(line)
     if len(runs) == 1:
-        return output
-    lines, at = output[: len(runs[0])], len(runs[0])
+        return [*map(_as_short, shown, output), *output[len(shown) :]]
+    lines, at = list(map(_as_short, runs[0], output)), len(runs[0])
     for run in runs[1:-1]:
         start = _likest(run, output, at)
         at = start + len(run)
-        lines += [ELLIPSIS, *output[start:at]]
-    return [*lines, ELLIPSIS, *output[len(output) - len(runs[-1]) :]]
+        lines += [ELLIPSIS, *map(_as_short, run, output[start:at])]
+    return [*lines, ELLIPSIS, *map(_as_short, runs[-1], output[len(output) - len(runs[-1]) :])]
+
+
+def _as_short(shown: str, line: str) -> str:
+    """Return a line whose numbers are as short as those in their places, if these were shortened."""
+    places = [len(number.partition(".")[2]) for number in _DECIMAL.findall(shown)]
+    if len(places) != len(_DECIMAL.findall(line)):
+        return line
+    left = iter(places)
+
+    def rounded(match: re.Match[str]) -> str:
+        # One more or less is how the number falls out, not how it was shown.
+        wanted, has = next(left), len(match[0].partition(".")[2])
+        return f"{float(match[0]):.{wanted}f}" if has > wanted + 1 else match[0]
+
+    return _DECIMAL.sub(rounded, line)
 
 
 def _likest(run: list[str], output: list[str], first: int) -> int:
-    """Return where the lines begin that are most like those of a run, but for their numbers."""
-    words = _DIGITS.sub("#", "\n".join(run))
-    return max(
-        range(first, max(first, len(output) - len(run)) + 1),
-        key=lambda start: difflib.SequenceMatcher(
-            None, words, _DIGITS.sub("#", "\n".join(output[start : start + len(run)]))
-        ).ratio(),
-    )
+    """Return where the lines begin that are most like those of a run, in their words before their numbers."""
+
+    def likeness(start: int) -> tuple[float, float]:
+        came = "\n".join(output[start : start + len(run)])
+        return _ratio(_words(shown), _words(came)), _ratio(shown, came)
+
+    shown = "\n".join(run)
+    return max(range(first, max(first, len(output) - len(run)) + 1), key=likeness)
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of lines, each number a #."""
+    return _NUMBER.sub("#", text).split()
+
+
+def _ratio(one: Sequence[str], other: Sequence[str]) -> float:
+    return difflib.SequenceMatcher(None, one, other).ratio()
 
 
 if __name__ == "__main__":
