@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from glassbert.errors import UserError
 from glassbert.model_names import DEMO
 from glassbert.ranges import PROCESSES
-from glassbert.typed import check_keys, typed
+from glassbert.typed import check_keys, shown, typed
 
 ONGOING = 256
 """Requests that a replica gets at once; its queue makes batches of them."""
@@ -62,7 +62,12 @@ def deployment(*models: str | Path, replicas: int = 2, cores: float = 1, **setti
 def app(arguments: Mapping[str, str]) -> Any:
     """Return the server for `serve run`: model=FOLDER, perhaps replicas=N."""
     check_keys(arguments, ("model", "replicas"), "serve run")
-    return deployment(arguments.get("model", DEMO), replicas=int(arguments.get("replicas", "2")))
+    replicas = arguments.get("replicas", "2")
+    try:
+        number = int(replicas)
+    except ValueError:
+        raise UserError(f"serve run: replicas: expected a number, got {shown(replicas)}") from None
+    return deployment(arguments.get("model", DEMO), replicas=number)
 
 
 def _absolute(model: str) -> str:
