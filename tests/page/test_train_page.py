@@ -211,6 +211,32 @@ def test_another_model_of_the_run_can_be_put_on_all_pages(tab: Any, address: str
     tab.wait_for_selector(".stage .digits")
 
 
+def test_the_map_of_words_is_that_of_the_model_on_the_page(tab: Any, address: str) -> None:
+    show(tab, address, "train")
+    for saved in ("checkpoint-8", "checkpoint-12"):
+        tab.select_option("main > .tools select", saved)
+        tab.click("main > .tools button")
+        tab.wait_for_selector(f"header .model >> text={saved}")
+        tab.click('nav a[href*="#/words"]')
+        tab.wait_for_selector(".projector")
+        tab.click('nav a[href*="#/train"]')
+    assert len([url for url in tab.asked if url.endswith("vocabulary/map")]) == 2
+
+
+def test_no_examples_of_another_model_are_shown(tab: Any, address: str) -> None:
+    show(tab, address, "train", saved="checkpoint-12")
+    button = "main > section:last-of-type > .tools button"
+    tab.click(button)
+    tab.wait_for_selector(".example")
+    tab.select_option("main > .tools select", "checkpoint-8")
+    tab.wait_for_selector(f"{button} >> text=checkpoint-8")
+    tab.route("**/run/examples", lambda route: None)
+    with tab.expect_request("**/run/examples"):
+        tab.click(button)
+    tab.wait_for_selector(".progress")
+    assert tab.query_selector(".example") is None
+
+
 def test_the_page_fits_wide_and_narrow_windows(tab: Any, address: str) -> None:
     for language in LANGUAGES:
         show(tab, address, "train", language)

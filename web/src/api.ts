@@ -95,6 +95,12 @@ const TENSOR_BYTES = 512;
 const cache = new Map<string, { tensors: Map<string, Tensor>; size: number }>();
 let cached = 0;
 
+/** Forget all tensors: another model has others at the same address. */
+export function forgetTensors(): void {
+  cache.clear();
+  cached = 0;
+}
+
 export async function getTensors(path: string): Promise<Map<string, Tensor>> {
   const found = cache.get(path);
   if (found) {
@@ -105,8 +111,8 @@ export async function getTensors(path: string): Promise<Map<string, Tensor>> {
   const bytes = await (await answer(path, {})).arrayBuffer();
   const tensors = readTensors(bytes);
   const taken = bytes.byteLength + TENSOR_BYTES * tensors.size;
+  cached += taken - (cache.get(path)?.size ?? 0);
   cache.set(path, { tensors, size: taken });
-  cached += taken;
   for (const [oldest, { size }] of cache) {
     if (cached <= CACHE_BYTES || oldest === path) break;
     cache.delete(oldest);

@@ -1,6 +1,6 @@
 /** The model, the text under the glass and its trace. The text lives in the address. */
 import { computed, effect, signal } from "@preact/signals";
-import { ApiError, getJson, postJson } from "./api";
+import { ApiError, forgetTensors, getJson, postJson } from "./api";
 import { isKey, language, t, type Language } from "./language";
 import { go, page, param, type Page } from "./route";
 import { said } from "./ui/words";
@@ -125,6 +125,11 @@ export async function start(): Promise<void> {
     problem.value = error;
   }
 }
+
+// Another model may be on the page now.
+effect(() => {
+  if (meta.value) forgetTensors();
+});
 
 // The newest text wins: a request that is under way for an older one is cancelled, here and on the server.
 effect(() => {

@@ -116,12 +116,16 @@ interface WholeWords {
 
 /** Ask which tokens make up the words of a text. */
 function useWords(id: string | null): WholeWords | null {
-  const [words, setWords] = useState<WholeWords | null>(null);
+  const [found, setFound] = useState<{ id: string; words: WholeWords } | null>(null);
   useEffect(() => {
-    if (id) attempt(getJson<WholeWords>(`trace/${id}/words`)).then(setWords);
-    else setWords(null);
+    if (!id) return;
+    const controller = new AbortController();
+    attempt(getJson<WholeWords>(`trace/${id}/words`, controller.signal)).then((words) => {
+      if (words && !controller.signal.aborted) setFound({ id, words });
+    });
+    return () => controller.abort();
   }, [id]);
-  return words;
+  return found && found.id === id ? found.words : null;
 }
 
 /** Shares between words: the mean over the tokens that ask, the sum over those that are looked at. */

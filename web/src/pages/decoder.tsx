@@ -61,7 +61,7 @@ export function DecoderPage() {
       <h1>{t("page.decoder")}</h1>
       <p class="lead">{t("decoder.lead")}</p>
       <Reference />
-      <Progress work={work} />
+      <Progress work={work} again={asked} />
       {found && (
         <>
           <h2>{t("decoder.rows")}</h2>

@@ -86,7 +86,7 @@ export function Pretrain() {
       <p class="lead">{t("pretrain.lead")}</p>
       <Pasted text={asked.text} />
       <Controls found={found} />
-      {work.share !== null && !found && <Progress work={work} />}
+      {!found && <Progress work={work} again={asked} />}
       {found && (
         <>
           <h2>

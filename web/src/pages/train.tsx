@@ -192,7 +192,7 @@ function Saved({ run }: { run: Run }) {
         <span class="hint">{meta.value?.model && t("train.shown", { model: meta.value.model })}</span>
       </p>
       {run.saved.length > 1 && <Moves run={run} />}
-      {run.kind === "pretrain" && <Examples saved={chosen} />}
+      {run.kind === "pretrain" && <Examples saved={chosen} key={chosen} />}
     </>
   );
 }
@@ -243,7 +243,7 @@ function Moves({ run }: { run: Run }) {
         ))}
       </p>
       <p class="hint">{t("train.moves_hint")}</p>
-      <Progress work={work} />
+      <Progress work={work} again={{ before, after }} />
       {chosen && (
         <>
           <MovesTable moves={moves} chosen={chosen} onChoose={setName} />
@@ -304,21 +304,16 @@ interface Example {
 
 function Examples({ saved }: { saved: string }) {
   const work = useWork<{ step: number; examples: Example[] }>("run/examples");
-  const [asked, setAsked] = useState<string | null>(null);
-  function show(): void {
-    setAsked(saved);
-    void work.run({ saved });
-  }
   return (
     <section>
       <h2>{t("train.examples")}</h2>
       <p class="tools">
-        <button type="button" onClick={show} disabled={work.share !== null}>
+        <button type="button" onClick={() => void work.run({ saved })} disabled={work.share !== null}>
           {t("train.show_examples", { model: saved })}
         </button>
       </p>
       <Progress work={work} />
-      {work.found && asked === saved && (
+      {work.found && (
         <>
           <p class="hint">{t("train.examples_hint", { step: whole(work.found.step) })}</p>
           {work.found.examples.map((one) => (

@@ -53,7 +53,7 @@ export function Why() {
           </button>
         ))}
       </p>
-      <Progress work={work} />
+      <Progress work={work} again={asked} />
       {work.found && work.share === null && <Shown found={work.found} />}
     </>
   );

@@ -36,6 +36,7 @@ export function useWork<T>(path: string): Work<T> {
     newest.current?.abort();
     newest.current = null;
     setShare(null);
+    setFound(null); // it answered an earlier question
     setIsCancelled(true);
   }
   return { found, share, isCancelled, run, cancel };
