@@ -1,4 +1,7 @@
-"""One process, or many that `torchrun` starts: which one this is, and what they do together."""
+"""One process, or many that `torchrun` starts: which one this is, and what they do together.
+
+torch's parts for shards are imported where there are several processes: that takes a second.
+"""
 
 import os
 from collections.abc import Callable, Iterable
@@ -9,9 +12,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from glassbert.errors import UserError
@@ -75,6 +75,9 @@ class Processes:
             return module
         if strategy == "ddp":
             return DistributedDataParallel(module)
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
         mesh = init_device_mesh(self.device.type, (self.size,))
         for block in blocks:
             fully_shard(block, mesh=mesh)
@@ -107,6 +110,10 @@ class Processes:
 
 def reshard(module: nn.Module) -> None:
     """Free weights that a forward pass without a backward pass left gathered: they may be stale."""
+    if not dist.is_initialized():
+        return
+    from torch.distributed.fsdp import FSDPModule
+
     for part in module.modules():
         if isinstance(part, FSDPModule):
             part.reshard()
@@ -115,6 +122,10 @@ def reshard(module: nn.Module) -> None:
 def like(tensor: Tensor, parameter: Tensor) -> Tensor:
     """Return a copy of ``tensor`` placed, and sharded, as ``parameter`` is."""
     tensor = tensor.to(parameter.device, copy=True)
+    if not dist.is_initialized():
+        return tensor
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
     if not isinstance(parameter, DTensor):
         return tensor
     return distribute_tensor(tensor, parameter.device_mesh, parameter.placements)
