@@ -48,7 +48,7 @@ format: $(DEV_INSTALLED)  ## Let ruff put the code in order
 
 # Bytecode is kept for the many processes. A test that runs out of time gets one more try; the summary says so.
 test: $(DEV_INSTALLED)  ## The test suite: offline, on the CPU
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -rfEsR -n 3 --reruns 1 --only-rerun Timeout
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -rfEsR -n 3 --reruns 1 --only-rerun Timeout --durations 40 --durations-min 3
 
 test-slow: $(DEV_INSTALLED)  ## The long comparisons on large corpora
 	$(BIN)/pytest -q -m slow
