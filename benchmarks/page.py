@@ -100,7 +100,8 @@ def clicks(tab: Page, address: str, times: int) -> bool:
     flow = measured(
         lambda number: (
             f"#/flow?text={text}&token={7 * number % count}",
-            f".tokens li:nth-child({7 * number % count + 1}) button[aria-pressed=true]",
+            f"main:has(.tokens li:nth-child({7 * number % count + 1}) button[aria-pressed=true]) "
+            ".stages[aria-busy=false]",
         )
     )
     cells = measured(

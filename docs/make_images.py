@@ -143,7 +143,7 @@ def _tab(
     browser: Browser, language: str, theme: Literal["light", "dark"] = "light", width: int = WIDTH
 ) -> Page:
     context = browser.new_context(
-        viewport={"width": width, "height": 860},
+        viewport={"width": width, "height": 900},
         locale="zh-CN" if language == "zh" else "en-GB",
         color_scheme=theme,
     )

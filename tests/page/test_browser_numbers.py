@@ -241,13 +241,15 @@ def test_the_tables_of_the_documents_are_on_screen(tab: Any, address: str, langu
 
 
 def test_play_shows_one_line_after_the_other(tab: Any, address: str) -> None:
+    tab.clock.install()
     show(tab, address, "backprop")
     tab.wait_for_selector("pre.arithmetic .newest")
     tab.click(".tools button:nth-of-type(5)")
     tab.wait_for_selector("pre.arithmetic div:nth-of-type(3).newest")
     tab.click(".tools button:nth-of-type(5)")
+    tab.wait_for_selector(".tools button:nth-of-type(5)[aria-pressed=false]")
     count = len(tab.query_selector_all("pre.arithmetic div"))
-    tab.wait_for_timeout(1200)
+    tab.clock.run_for(10_000)
     assert len(tab.query_selector_all("pre.arithmetic div")) == count
 
 

@@ -267,12 +267,12 @@ def test_a_run_is_followed_from_its_first_line_to_its_deletion(
             log.write(lines[0])
             tab.wait_for_selector(".log tbody tr")
             log.write(lines[1][:20])
-            tab.wait_for_timeout(1200)
+            shutil.copytree(made / "checkpoint-8", folder / "checkpoint-8")
+            # The first model opens the other pages; when it is seen, the log has been read again.
+            tab.wait_for_selector('nav a[href*="#/flow"]')
             assert len(tab.query_selector_all(".log tbody tr")) == 1  # half a line is none
             log.write(lines[1][20:])
             tab.wait_for_selector(".log tbody tr:nth-child(2)")
-        shutil.copytree(made / "checkpoint-8", folder / "checkpoint-8")
-        tab.wait_for_selector('nav a[href*="#/flow"]')  # the first model opens the other pages
         # A run that resumes replaces its log.
         (folder / "new").write_bytes(lines[0])
         (folder / "new").replace(folder / "metrics.jsonl")

@@ -23,18 +23,6 @@ function Shown({ found }: { found: Trace }) {
   const reading = side === "target" ? found.decoder! : found;
   const token = index("token", reading.tokens.length);
   const rows = useTensors(`trace/${found.id}/rows?side=${side}&token=${token}`);
-  // Drawing hundreds of tokens and strips takes long: not again when only a number was chosen.
-  const tokens = useMemo(
-    () => (
-      <Tokens
-        tokens={reading.tokens}
-        ids={reading.ids}
-        chosen={token}
-        onChoose={(chosen) => go({ token: chosen, cell: null })}
-      />
-    ),
-    [reading, token],
-  );
   const stages = useStages(found, side, token, rows);
   return (
     <>
@@ -56,38 +44,52 @@ function Shown({ found }: { found: Trace }) {
           ))}
         </p>
       )}
-      {tokens}
+      <Tokens
+        tokens={reading.tokens}
+        ids={reading.ids}
+        chosen={token}
+        onChoose={(chosen) => go({ token: chosen, cell: null })}
+      />
       <div class="split long">
-        {stages}
+        <div class="stages" aria-busy={rows === null}>
+          {stages}
+        </div>
         <aside>{<Chosen />}</aside>
       </div>
     </>
   );
 }
 
-/** The steps with the row of a token; until it is there, the strips of the last one stay in place, unseen. */
+/** The steps with the row of a token; until it is there, those of the last one stay in place, unseen. */
 function useStages(found: Trace, side: string, token: number, rows: Map<string, Tensor> | null) {
-  const last = useRef(rows);
-  last.current = rows ?? last.current;
-  return useMemo(
-    () => (
-      <div class="stages" aria-busy={rows === null}>
-        {grouped(found.graph.filter((step) => placeOf(step, 0, side, token) !== null)).map(([title, group]) => (
-          <section>
-            <h2>{title}</h2>
-            {group.map((step) => (
-              <Stage
-                step={step}
-                row={last.current?.get(step.name)}
-                onChoose={(column) => go({ cell: `${step.name}@${placeOf(step, column, side, token)!.join(",")}` })}
-              />
-            ))}
-          </section>
-        ))}
-      </div>
-    ),
-    [found, side, token, rows, language.value],
-  );
+  const last = useRef<View>({ found, side, token, rows });
+  if (rows || last.current.found !== found) last.current = { found, side, token, rows: rows ?? last.current.rows };
+  const shown = last.current;
+  // Drawing hundreds of strips takes long: once for a token, and not again when only a number was chosen.
+  return useMemo(() => stagesOf(shown), [found, shown.side, shown.token, shown.rows, language.value]);
+}
+
+interface View {
+  found: Trace;
+  side: string;
+  token: number;
+  rows: Map<string, Tensor> | null;
+}
+
+function stagesOf({ found, side, token, rows }: View) {
+  const listed = found.graph.filter((step) => placeOf(step, 0, side, token) !== null);
+  return grouped(listed).map(([title, group]) => (
+    <section>
+      <h2>{title}</h2>
+      {group.map((step) => (
+        <Stage
+          step={step}
+          row={rows?.get(step.name)}
+          onChoose={(column) => go({ cell: `${step.name}@${placeOf(step, column, side, token)!.join(",")}` })}
+        />
+      ))}
+    </section>
+  ));
 }
 
 /** Return where a number of a token's row is in the tensor of a step; null if the step has no row for the token. */
