@@ -70,6 +70,7 @@ def photograph_all(folder: Path, models: list[str], width: int) -> None:
                             address + MORE.get(page, f"#/{page}").format(piece=pieces.index(PIECES[language]))
                         )
                         _settle(tab)
+                        tab.add_style_tag(content=".stage { content-visibility: visible !important }")
                         name = f"{Path(model.split()[0]).name}-{page}-{language}-{theme}-{width}.png"
                         tab.screenshot(path=folder / name, full_page=True)
                     tab.context.close()

@@ -127,7 +127,9 @@ function RowOfData({ row }: { row: Row }) {
             ? t("data.loss", { value: digits(row.loss) })
             : t("data.chrf", { value: digits(row.chrf!, 2) })}
         </b>{" "}
-        · {t("data.gold")} <b>{row.gold}</b> · {t("data.guess")} <b>{row.guess}</b>
+        · {t("data.gold")}
+        <b>{row.gold}</b> · {t("data.guess")}
+        <b>{row.guess}</b>
         <small> {row.where}</small>
       </p>
       <p class="tools">

@@ -122,7 +122,7 @@ function Agreement({ found }: { found: Decoded }) {
   const agrees = found.largest <= found.tolerance;
   return (
     <p class={agrees ? "agreement" : "warning"} role="status">
-      {t(agrees ? "decoder.agree" : "decoder.differ", { rows: compared })}{" "}
+      {t(agrees ? "decoder.agree" : "decoder.differ", { rows: compared })}
       <b data-value={found.largest}>{digits(found.largest)}</b>
     </p>
   );

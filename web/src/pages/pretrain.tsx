@@ -221,7 +221,8 @@ function Coin({ pair }: { pair: NonNullable<Made["pair"]> }) {
   return (
     <section class="card coin">
       <p>
-        {t("pretrain.coin")} <b data-value={pair.coin}>{digits(pair.coin)}</b> {isFlipped ? "< 0.5" : "≥ 0.5"} →{" "}
+        {t("pretrain.coin")}
+        <b data-value={pair.coin}>{digits(pair.coin)}</b> {isFlipped ? "< 0.5" : "≥ 0.5"} →{" "}
         <b class="label">{pair.label}</b>: {t(isFlipped ? "pretrain.flipped" : "pretrain.follows")}
       </p>
       <ul>
