@@ -13,7 +13,9 @@ import glassbert as gb
 from glassbert.glassbox.trace import api
 from glassbert.glassbox.trace.trace import fingerprint
 from glassbert.page.app import Page, in_shell
+from glassbert.page.examples import MASKED
 from glassbert.page.workbench import Workbench
+from glassbert.sentence import Language
 from glassbert.serve.http.log import Log
 from helpers.asgi import Client
 from page.conftest import TOKEN, PageClient
@@ -66,6 +68,12 @@ def test_the_answer_is_that_of_fill(page: PageClient) -> None:
     assert [bar["score"] for bar in places[0]["bars"]] == pytest.approx(
         [one.score for one in filled], rel=1e-4
     )
+
+
+@pytest.mark.parametrize(("language", "piece"), [("en", "states"), ("zh", "国")])
+def test_the_built_in_model_completes_the_first_sentence(language: Language, piece: str) -> None:
+    [[best]] = gb.load("demo", gb.Model).fill(MASKED[language].text, top=1)
+    assert best.token == piece
 
 
 def test_the_parameters_of_bert_large_for_chinese_close(page: PageClient) -> None:
