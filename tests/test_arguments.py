@@ -106,7 +106,8 @@ def test_a_wrong_argument_is_one_line(
             reported = refused(lambda given=given: function(*given.args, **given.kwargs))
             case = f"{name}({parameter.name}={value!r}): {reported}"
             assert reported is None or len(reported.splitlines()) == 1, case
-            if not accepts(hint_of(parameter, function), value):
+            as_list = value.tolist() if isinstance(value, np.ndarray) else value
+            if not accepts(hint_of(parameter, function), as_list):
                 assert reported is not None, f"{case} is accepted"
                 assert reported.startswith(f"{parameter.name}="), f"{case} does not name it"
 
@@ -117,3 +118,19 @@ def test_numbers_of_numpy_and_ints_for_floats_are_numbers() -> None:
     assert accepts(float, 1)
     assert not accepts(int, True)
     assert not accepts(int, 1.0)
+
+
+class Column:
+    """As in a table of pandas: no sequence to Python, but a list on request."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.tolist = lambda: values
+
+
+def test_arrays_and_columns_stand_for_lists(objects: dict[str, Any]) -> None:
+    model = objects["Model"]
+    expected = model.embed(["a b", "c"])
+    assert np.array_equal(model.embed(np.array(["a b", "c"])), expected)
+    assert np.array_equal(model.embed(texts=Column(["a b", "c"])), expected)
+    with pytest.raises(gb.UserError, match="^texts=.*; expected str or a list of str"):
+        model.embed(Column(["a b", 5]))

@@ -37,7 +37,10 @@ _NAMES = {int: "a whole number", float: "a number", NoneType: "None", bool: "Tru
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a public function refuse arguments that are not of the types in its signature."""
+    """Make a public function refuse arguments that are not of the types in its signature.
+
+    An array of numpy or a column of pandas may stand where a list is expected.
+    """
     signature = inspect.signature(function)
 
     @cache
@@ -48,10 +51,9 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         known = hints()
-        for name, value in (*zip(known, args, strict=False), *kwargs.items()):
-            if name in known and not accepts(known[name], value):
-                raise UserError(f"{name}={shown(value)}; expected {described(known[name], value)}")
-        return function(*args, **kwargs)
+        by_place = [_fitting(name, known[name], value) for name, value in zip(known, args, strict=False)]
+        by_name = {name: _fitting(name, known.get(name, Any), value) for name, value in kwargs.items()}
+        return function(*by_place, *args[len(by_place) :], **by_name)  # type: ignore[arg-type]
 
     return call
 
@@ -66,6 +68,15 @@ def checked_methods(kind: C) -> C:
         elif isinstance(method, classmethod):
             setattr(kind, name, classmethod(checked(method.__func__)))
     return kind
+
+
+def _fitting(name: str, hint: Any, value: Any) -> Any:
+    """Return an argument that is of its type, or becomes so as a list; refuse any other."""
+    if accepts(hint, value):
+        return value
+    if hasattr(value, "tolist") and accepts(hint, as_list := value.tolist()):
+        return as_list
+    raise UserError(f"{name}={shown(value)}; expected {described(hint, value)}")
 
 
 def hint_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
