@@ -8,6 +8,7 @@ clock, their work in a second. Data: ../shared/data.
 """
 
 import argparse
+import gzip
 import json
 import os
 import statistics
@@ -16,11 +17,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Collection
+from itertools import islice
 from pathlib import Path
 
-from same_numbers import HERE, TASKS, make_inputs
+from same_numbers import DATA, HERE, TASKS, make_inputs
 
 WORK = ("load", "embed", "predict", "corpus", "encode", "pretrain", "finetune")
+LONG = 900
+"""Documents of a corpus that is built: with fewer, the start of Python is what is measured."""
 LOAD = """
 import sys, time
 import glassbert as gb
@@ -56,7 +60,9 @@ class Tree:
         self.num_runs = 0
 
     def run(self, *arguments: object) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(self.folder / "src")}
+        # Bytecode is kept, as in an installed package, and not in the tree.
+        kept = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(self.work / "bytecode")}
+        environment = {**os.environ, **kept, "PYTHONPATH": str(self.folder / "src")}
         command = [sys.executable, *map(str, arguments)]
         done = subprocess.run(command, cwd=self.work, env=environment, capture_output=True, text=True)
         if done.returncode:
@@ -83,7 +89,7 @@ class Tree:
 
     def corpus(self) -> float:
         """Return the lines of text that `glassbert corpus build` turns into shards in a second."""
-        text = self.inputs / "enwiki.jsonl"
+        text = self.inputs / "long.jsonl"
         return self._rate("corpus", "build", text, "--tokenizer", "vocab", "--out", self._new_run(), of=text)
 
     def _rate(self, *words: object, of: Path) -> float:
@@ -163,6 +169,8 @@ def main() -> int:
         lines = [line for row in rows for line in row.split("\n") if len(line) > 40]
         (inputs / "lines.txt").write_text("\n".join(lines[:512]), encoding="utf-8")
         (inputs / "many.txt").write_text("\n".join(lines[:3000]), encoding="utf-8")
+        with gzip.open(DATA / "corpus" / "enwiki.jsonl.gz", "rt", encoding="utf-8") as rows_of_corpus:
+            (inputs / "long.jsonl").write_text("".join(islice(rows_of_corpus, LONG)), encoding="utf-8")
         trees = []
         for index, folder in enumerate((arguments.old, arguments.new)):
             work = Path(name) / f"tree-{index}"

@@ -153,14 +153,14 @@ def _check_values(value: Any, *, allow_halves: bool = False) -> None:
     while level:
         deeper: list[Any] = []
         for one in level:
-            if isinstance(one, dict | list):
+            if isinstance(one, str):  # first and quickly: a vocabulary has tens of thousands
+                if not (allow_halves or one.isascii()):
+                    _check_text(one)
+            elif isinstance(one, dict | list):
                 if depth == MAX_DEPTH:
                     raise _too_deep()
                 deeper += one
                 deeper += one.values() if isinstance(one, dict) else ()
-            elif isinstance(one, str):
-                if not allow_halves:
-                    _check_text(one)
             elif isinstance(one, int) and abs(one) >= 10**MAX_DIGITS:
                 raise _too_long()
         level, depth = deeper, depth + 1

@@ -201,10 +201,19 @@ def _typed_items(
             raise error(f'{name}={shown(value)}; expected a table such as {{ text = "review" }}')
         if arguments[1] is str:  # numbers of columns are written without quotes
             return {str(key): str(item) for key, item in value.items()}
+        if _are_all(value.values(), arguments[1]):
+            return dict(value)
         return {key: typed(item, arguments[1], f"{name}.{key}", error=error) for key, item in value.items()}
     if not isinstance(value, list | tuple):
         raise error(f"{name}={shown(value)}; expected a list")
+    if _are_all(value, arguments[0]):
+        return tuple(value)
     return tuple(typed(item, arguments[0], f"{name}[{at}]", error=error) for at, item in enumerate(value))
+
+
+def _are_all(values: Iterable[Any], kind: Any) -> bool:
+    """Return whether values are plain ones of a type; a vocabulary has too many to ask each for more."""
+    return kind in (int, float, str) and set(map(type, values)) <= {kind}
 
 
 def _typed_value(value: Any, hint: Any, name: str, error: type[UserError]) -> Any:
